@@ -1,0 +1,39 @@
+import { defineConfig } from 'vitest/config';
+
+type Folder = 'unit' | 'property' | 'contract' | 'integration' | 'fault' | 'package';
+
+/**
+ * One project a folder of test/. Groups run one after the other: what kills processes or watches the clock
+ * never shares the machine with the rest.
+ */
+function project(folder: Folder, groupOrder: number, maxWorkers: number, sharedRedis: boolean) {
+  return {
+    test: {
+      name: folder,
+      include: [`test/${folder}/**/*.test.ts`],
+      setupFiles: ['test/support/setup.ts'],
+      globalSetup: sharedRedis ? ['test/support/shared-redis.ts'] : [],
+      environment: 'node' as const,
+      pool: 'forks' as const,
+      testTimeout: 30_000,
+      hookTimeout: 30_000,
+      maxWorkers,
+      sequence: { groupOrder },
+      env: { CARILLON_LOG_LEVEL: process.env.CARILLON_LOG_LEVEL ?? 'silent', TZ: 'UTC' },
+    },
+  };
+}
+
+export default defineConfig({
+  test: {
+    passWithNoTests: true,
+    projects: [
+      project('unit', 0, 2, false),
+      project('property', 0, 2, false),
+      project('contract', 1, 2, true),
+      project('integration', 1, 2, true),
+      project('fault', 2, 1, true),
+      project('package', 3, 1, false),
+    ],
+  },
+});
