@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { startRedis } from '../../support/redis-server.js';
 
 const clients: Redis[] = [];
@@ -34,4 +34,13 @@ test('arguments win over the defaults', async () => {
 
 test('a bad argument rejects with what the server said', async () => {
   await expect(startRedis({ args: ['--no-such-option', 'x'] })).rejects.toThrow(/no-such-option/);
+});
+
+test('without a binary it says how to get one', async () => {
+  vi.stubEnv('CARILLON_REDIS_SERVER', '/nowhere/redis-server');
+  try {
+    await expect(startRedis()).rejects.toThrow(/scripts\/setup\.sh redis.*CARILLON_TEST_REDIS_URL/);
+  } finally {
+    vi.unstubAllEnvs();
+  }
 });
