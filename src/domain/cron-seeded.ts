@@ -1,0 +1,52 @@
+import { type CronField, checkStep, fieldValue, readStep } from './cron-fields.js';
+import { type CronSource, refuseCron } from './cron-refusal.js';
+import { stableHash } from './stable-hash.js';
+
+const HASHED = /^H(?:\(([0-9A-Z]+)-([0-9A-Z]+)\))?(?:\/([0-9A-Z]+))?$/;
+const RANDOM = /^([0-9A-Z]+)?~([0-9A-Z]+)?(?:\/([0-9A-Z]+))?$/;
+
+/** Whether a list item, in upper case, leaves its value to the schedule's identity: `H`, `H(0-29)`, `H/15`, `0~30`. */
+export function isSeeded(item: string): boolean {
+  return HASHED.test(item) || RANDOM.test(item);
+}
+
+/**
+ * The plain item that a seeded one stands for. The same seed gives the same value for ever, and its fields differ
+ * from each other: `H H * * *` is not bound to minutes that equal their hour.
+ * @param index the item's place in its list, so that `H,H` names two minutes.
+ * @throws CarillonError `INVALID_CRON` without a seed, and for a range or step that the field cannot hold.
+ */
+export function seededItem(
+  field: CronField,
+  item: string,
+  index: number,
+  seed: string | undefined,
+  source: CronSource,
+) {
+  if (seed === undefined) {
+    throw refuseCron(
+      source,
+      `${field.label}: ${item} is chosen by the schedule's identity, and none was given`,
+      'pass a seed, or write a plain value',
+    );
+  }
+  const [, first, last, stepText] = HASHED.exec(item) ?? RANDOM.exec(item) ?? [];
+  const from = first === undefined ? field.min : fieldValue(field, first, source);
+  const to =
+    last === undefined
+      ? (first === undefined && field.seededMax) || field.max
+      : fieldValue(field, last, source);
+  if (from > to) {
+    throw refuseCron(
+      source,
+      `${field.label}: the range of ${item} is reversed`,
+      'write the smaller value first',
+    );
+  }
+  const hash = stableHash(`${seed}\n${field.name}\n${index}`);
+  if (stepText === undefined) return String(from + (hash % (to - from + 1)));
+  const step = readStep(field, item, stepText, source);
+  checkStep(field, item, from, to - from, step, source);
+  const start = from + (hash % step);
+  return start + step > to ? String(start) : `${start}-${to}/${step}`;
+}

@@ -1,0 +1,209 @@
+import { type CronPattern, parseCron, usesSeed } from './cron.js';
+import type { CronSource } from './cron-refusal.js';
+import { CarillonError } from './errors.js';
+import {
+  type CronRule,
+  type FoldPolicy,
+  type GapPolicy,
+  LAST_TIME,
+  nextCronTime,
+} from './fire-times-cron.js';
+import { type CheckedTiming, checkTiming, type TimingDefinition } from './fire-times-definition.js';
+import { type ExplainedTime, explainTimes } from './fire-times-explain.js';
+import { type Instant, parseInstant } from './instant.js';
+import { type IntervalRule, nextIntervalTime } from './interval.js';
+import { zoneOffsets } from './time-zone-offsets.js';
+
+export interface CompileOptions {
+  /** The schedule's identity, `<queue>:<jobId>`; `H` and `~` take their values from it. */
+  seed?: string;
+  /** When the schedule was first created, ms. An `every` without `anchor` counts from it. */
+  createdAt?: number;
+}
+
+/** A definition, ready to be asked for its times. It holds no state: the same question has the same answer. */
+export interface CompiledTiming {
+  /**
+   * `every`: a fixed number of ms. `interval`: each instant whose wall clock matches. `fixed`: once for each local
+   * date and time. `mixed`: expressions of both kinds.
+   */
+  readonly kind: 'every' | 'interval' | 'fixed' | 'mixed';
+  readonly tz: string;
+  /** Two definitions with the same text here fire at the same times. */
+  readonly canonical: string;
+  /** What the author may not have meant, as sentences. */
+  readonly warnings: readonly string[];
+  /** Ticks from creation on; counted by whoever stores the schedule. */
+  readonly limit: number | undefined;
+  /**
+   * The first scheduled time strictly after `afterMs`, in whole ms; undefined if there is none up to 9999.
+   * @throws CarillonError `INVALID_OPTION` for an `every` that has neither `anchor` nor `createdAt`.
+   */
+  next(afterMs: number): number | undefined;
+  /** The next `count` times, each with the wall clock that it was named by and what a clock change did to it. */
+  explainNext(afterMs: number, count: number): ExplainedTime[];
+}
+
+/**
+ * Checks a definition and compiles it.
+ * @throws CarillonError `INVALID_OPTION`, `INVALID_CRON`, `INVALID_TIME_ZONE`, `INVALID_DURATION`, each with the
+ *   option, what was given and what to write instead.
+ */
+export function compileSchedule(definition: TimingDefinition, options: CompileOptions = {}): CompiledTiming {
+  return new Timing(definition, options);
+}
+
+/**
+ * The next times of a definition, strictly after `after`, in order. Pure: no clock, no host zone. An `every` without
+ * `anchor` counts from `after`, as if the schedule were created then.
+ * @param options.count how many, 1 to 10,000; defaults to 1. Fewer are given if the schedule ends before.
+ * @param options.seed the schedule's identity, needed for `H` and `~` only.
+ * @throws CarillonError as {@link compileSchedule}.
+ */
+export function nextFireTimes(
+  definition: TimingDefinition,
+  options: { after: Instant; count?: number; seed?: string },
+): Date[] {
+  const { count = 1, seed } = options ?? {};
+  const after = parseInstant(options?.after, 'after');
+  if (!Number.isSafeInteger(count) || count < 1 || count > 10_000) {
+    const todo = 'write a whole number from 1 to 10000';
+    throw new CarillonError('INVALID_OPTION', `count: ${count} is out of range; ${todo}`, {
+      field: 'count',
+      given: count,
+      todo,
+    });
+  }
+  const timing = compileSchedule(definition, { seed, createdAt: after });
+  const times: Date[] = [];
+  for (let time = timing.next(after); time !== undefined && times.length < count; time = timing.next(time)) {
+    times.push(new Date(time));
+  }
+  return times;
+}
+
+/** An expression of a schedule, compiled: a cron rule, or the interval of an `@every`. */
+type Part = CronRule | { readonly every: number };
+
+class Timing implements CompiledTiming {
+  readonly kind: CompiledTiming['kind'];
+  readonly warnings: readonly string[];
+  readonly #checked: CheckedTiming;
+  readonly #rules: CronRule[] = [];
+  readonly #everies: number[] = [];
+  readonly #createdAt: number | undefined;
+
+  constructor(definition: TimingDefinition, { seed, createdAt }: CompileOptions) {
+    const checked = checkTiming(definition);
+    this.#checked = checked;
+    this.#createdAt = createdAt;
+    // Also where no expression uses it: a bad zone is an error beside `every` too.
+    zoneOffsets(checked.tz);
+    if (checked.every !== undefined) this.#everies.push(checked.every);
+    for (const source of checked.crons) {
+      const part = compileCron(source, checked, seed);
+      if ('every' in part) this.#everies.push(part.every);
+      else this.#rules.push(part);
+    }
+    this.kind = kindOf(this.#rules, this.#everies);
+    this.warnings = warningsOf(this.#rules, definition);
+  }
+
+  get tz(): string {
+    return this.#checked.tz;
+  }
+
+  get limit(): number | undefined {
+    return this.#checked.limit;
+  }
+
+  get canonical(): string {
+    const { tz, gap, fold, anchor, phase, startDate, endDate, limit } = this.#checked;
+    const rules = [...new Set(this.#rules.map((rule) => rule.pattern.canonical))].sort();
+    const policy = this.#rules.some((rule) => !rule.pattern.interval) ? [gap, fold] : [];
+    const everies = this.#everies.map((every) => ['every', every, anchor ?? 'creation', phase]);
+    return JSON.stringify([tz, rules, policy, everies, startDate ?? '', endDate ?? '', limit ?? '']);
+  }
+
+  next(afterMs: number): number | undefined {
+    const { startDate, endDate = LAST_TIME } = this.#checked;
+    const after = startDate !== undefined && startDate > afterMs ? startDate - 1 : afterMs;
+    let earliest: number | undefined;
+    for (const rule of this.#rules) earliest = earlier(earliest, nextCronTime(rule, after));
+    for (const every of this.#everies) {
+      earliest = earlier(earliest, nextIntervalTime(this.#intervalRule(every), after, LAST_TIME));
+    }
+    return earliest === undefined || earliest > endDate ? undefined : earliest;
+  }
+
+  explainNext(afterMs: number, count: number): ExplainedTime[] {
+    const times: number[] = [];
+    for (let time = this.next(afterMs); time !== undefined && times.length < count; time = this.next(time)) {
+      times.push(time);
+    }
+    return explainTimes(this.#rules, zoneOffsets(this.tz), afterMs, times);
+  }
+
+  #intervalRule(every: number): IntervalRule {
+    const { anchor, phase } = this.#checked;
+    const from = anchor ?? this.#createdAt;
+    if (from === undefined) {
+      const todo = "pass createdAt, or give the schedule an anchor such as '2026-01-01T00:00:00Z'";
+      throw new CarillonError('INVALID_OPTION', `anchor: every has nothing to count from; ${todo}`, {
+        field: 'anchor',
+        todo,
+      });
+    }
+    return { every, anchor: from + phase, firstCount: anchor === undefined && phase === 0 ? 1 : 0 };
+  }
+}
+
+const compiled = new Map<string, Part>();
+/** Many schedules share few expressions. When this many differ, the oldest is compiled anew. */
+const MOST_COMPILED = 10_000;
+
+function compileCron(source: CronSource, { tz, gap, fold }: CheckedTiming, seed: string | undefined): Part {
+  // What the identity decides is not shared, and would push out what is.
+  if (usesSeed(source.text)) return toPart(parseCron(source, seed), tz, gap, fold);
+  const key = `${gap} ${fold} ${tz} ${source.text}`;
+  let part = compiled.get(key);
+  if (part === undefined) {
+    part = toPart(parseCron(source), tz, gap, fold);
+    if (compiled.size >= MOST_COMPILED) compiled.delete(compiled.keys().next().value ?? '');
+    compiled.set(key, part);
+  }
+  return part;
+}
+
+function toPart(
+  parsed: CronPattern | { readonly every: number },
+  tz: string,
+  gap: GapPolicy,
+  fold: FoldPolicy,
+): Part {
+  return 'every' in parsed ? parsed : { pattern: parsed, zone: zoneOffsets(tz), gap, fold };
+}
+
+function kindOf(rules: readonly CronRule[], everies: readonly number[]): CompiledTiming['kind'] {
+  const kinds = new Set(rules.map((rule) => (rule.pattern.interval ? 'interval' : 'fixed')));
+  if (rules.length === 0) return 'every';
+  const [kind = 'mixed'] = kinds;
+  return kinds.size > 1 || everies.length > 0 ? 'mixed' : kind;
+}
+
+function warningsOf(rules: readonly CronRule[], definition: TimingDefinition): readonly string[] {
+  const ignored = (['gap', 'fold'] as const).filter((name) => definition[name] !== undefined);
+  const [only] = rules;
+  if (rules.length === 1 && only !== undefined && ignored.length === 0) return only.pattern.warnings;
+  const warnings = rules.flatMap((rule) => rule.pattern.warnings);
+  if (ignored.length > 0 && rules.every((rule) => rule.pattern.interval)) {
+    warnings.push(
+      `${ignored.join(' and ')} do not apply: the times are an interval, which follows the clock through its changes`,
+    );
+  }
+  return warnings;
+}
+
+function earlier(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || (b !== undefined && b < a) ? b : a;
+}
