@@ -2,17 +2,19 @@ import { defineConfig } from 'vitest/config';
 
 type Folder = 'unit' | 'property' | 'contract' | 'integration' | 'fault' | 'package';
 
+const SHARED_REDIS = 'test/support/shared-redis.ts';
+
 /**
  * One project a folder of test/. Groups run one after the other: what kills processes or watches the clock
  * never shares the machine with the rest.
  */
-function project(folder: Folder, groupOrder: number, maxWorkers: number, sharedRedis: boolean) {
+function project(folder: Folder, groupOrder: number, maxWorkers: number, ...globalSetup: string[]) {
   return {
     test: {
       name: folder,
       include: [`test/${folder}/**/*.test.ts`],
       setupFiles: ['test/support/setup.ts'],
-      globalSetup: sharedRedis ? ['test/support/shared-redis.ts'] : [],
+      globalSetup,
       environment: 'node' as const,
       pool: 'forks' as const,
       testTimeout: 30_000,
@@ -28,12 +30,12 @@ export default defineConfig({
   test: {
     passWithNoTests: true,
     projects: [
-      project('unit', 0, 2, false),
-      project('property', 0, 2, false),
-      project('contract', 1, 2, true),
-      project('integration', 1, 2, true),
-      project('fault', 2, 1, true),
-      project('package', 3, 1, false),
+      project('unit', 0, 2),
+      project('property', 0, 2),
+      project('contract', 1, 2, SHARED_REDIS),
+      project('integration', 1, 2, SHARED_REDIS),
+      project('fault', 2, 1, SHARED_REDIS),
+      project('package', 3, 1, 'test/support/packed-consumer.ts'),
     ],
   },
 });

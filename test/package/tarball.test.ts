@@ -1,0 +1,55 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, inject, test } from 'vitest';
+
+const BIN = fileURLToPath(new URL('../../node_modules/.bin/', import.meta.url));
+
+function inTarball(file: string): boolean {
+  return existsSync(join(inject('consumer'), 'node_modules', 'carillon', file));
+}
+
+test('publint finds nothing', () => {
+  const { status, stdout } = spawnSync(join(BIN, 'publint'), ['run', inject('tarball'), '--strict'], {
+    encoding: 'utf8',
+  });
+  expect(stdout).toContain('All good!');
+  expect(status).toBe(0);
+});
+
+test('the types are right for each way of loading', () => {
+  const { status, stdout } = spawnSync(join(BIN, 'attw'), [inject('tarball'), '--format', 'json'], {
+    encoding: 'utf8',
+  });
+  const { analysis, problems } = JSON.parse(stdout) as {
+    analysis: { entrypoints: Record<string, { resolutions: Record<string, { resolution?: object }> }> };
+    problems?: object;
+  };
+  expect(problems ?? {}).toEqual({});
+  expect(status).toBe(0);
+  const resolutions = Object.entries(analysis.entrypoints['.']?.resolutions ?? {});
+  expect(resolutions.map(([name]) => name).sort()).toEqual(['bundler', 'node10', 'node16-cjs', 'node16-esm']);
+  for (const [, { resolution }] of resolutions) expect(resolution).toBeDefined();
+});
+
+test('the tarball holds what is needed to run, and nothing else', () => {
+  const needed = [
+    'package.json',
+    'LICENSE',
+    'README.md',
+    'CHANGELOG.md',
+    'lua',
+    'dist/index.js',
+    'dist/index.d.ts',
+  ];
+  expect(needed.filter((file) => !inTarball(file))).toEqual([]);
+  expect(['src', 'test', 'scripts', 'node_modules', 'dist/cjs/cli'].filter(inTarball)).toEqual([]);
+});
+
+test('the command is installed and runs', () => {
+  const command = join(inject('consumer'), 'node_modules', '.bin', 'carillon');
+  const { status, stdout } = spawnSync(command, ['--version'], { encoding: 'utf8' });
+  expect(stdout.trim()).toMatch(/^\d+\.\d+\.\d+/);
+  expect(status).toBe(0);
+});
