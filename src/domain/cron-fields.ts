@@ -146,12 +146,14 @@ export function checkStep(
   span: number,
   step: number,
   source: CronSource,
-) {
+): void {
   if (step === 1 || step <= span) return;
+  const unit = { second: 's', minute: 'm', hour: 'h' }[field.name as string];
+  const every = unit !== undefined && item.startsWith('*') ? `, or use every: '${step}${unit}'` : '';
   throw refuseCron(
     source,
     `${field.label}: the step of ${item} leads beyond its range, so it names ${from} only`,
-    `write ${from}, or a step of at most ${Math.max(span, 1)}`,
+    `write ${from}${span > 0 ? `, or a step of at most ${span}` : ''}${every}`,
   );
 }
 
@@ -198,6 +200,10 @@ function notAnItem(field: CronField, item: string, source: CronSource) {
     return refuseCron(source, `${label}: an item of the list is empty`, 'remove the extra comma');
   if (item.includes('?')) {
     return refuseCron(source, `${label}: ? may only stand alone, for a day field`, 'write * instead');
+  }
+  if (field === DAY_OF_MONTH && /^-\d+$/.test(item)) {
+    const before = Number(item.slice(1)) - 1;
+    return refuseCron(source, `${label}: ${item} is no day`, `write ${before > 0 ? `L-${before}` : 'L'}`);
   }
   if (field.names !== undefined && /[A-Z]/.test(item)) {
     const names = [...field.names.keys()].filter((name) => name.length === 3).join(', ');

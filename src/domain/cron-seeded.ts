@@ -1,22 +1,57 @@
-import { type CronField, checkStep, fieldValue, readStep } from './cron-fields.js';
+import type { CronFieldTexts } from './cron-expression.js';
+import {
+  type CronField,
+  checkStep,
+  DAY_OF_MONTH,
+  DAY_OF_WEEK,
+  fieldValue,
+  HOUR,
+  MINUTE,
+  MONTH,
+  readStep,
+  SECOND,
+} from './cron-fields.js';
 import { type CronSource, refuseCron } from './cron-refusal.js';
 import { stableHash } from './stable-hash.js';
 
 const HASHED = /^H(?:\(([0-9A-Z]+)-([0-9A-Z]+)\))?(?:\/([0-9A-Z]+))?$/;
 const RANDOM = /^([0-9A-Z]+)?~([0-9A-Z]+)?(?:\/([0-9A-Z]+))?$/;
 
-/** Whether a list item, in upper case, leaves its value to the schedule's identity: `H`, `H(0-29)`, `H/15`, `0~30`. */
-export function isSeeded(item: string): boolean {
+/**
+ * An expression's fields with their seeded items, `H`, `H(0-29)`, `H/15`, `0~30`, put into plain ones. The same seed
+ * gives the same values for ever, and fields differ from each other: `H H * * *` is not bound to minutes that equal
+ * their hour.
+ * @param seed the schedule's identity.
+ * @throws CarillonError `INVALID_CRON` without a seed, and for a range or step that the field cannot hold.
+ */
+export function resolveSeeds(
+  texts: CronFieldTexts,
+  seed: string | undefined,
+  source: CronSource,
+): CronFieldTexts {
+  const resolve = (field: CronField) => {
+    const text = texts[field.name];
+    if (!/[H~]/.test(text)) return text;
+    // The place in the list counts, so that H,H names two minutes.
+    const plain = (item: string, i: number) =>
+      isSeeded(item) ? seededItem(field, item, i, seed, source) : item;
+    return text.split(',').map(plain).join(',');
+  };
+  return {
+    second: resolve(SECOND),
+    minute: resolve(MINUTE),
+    hour: resolve(HOUR),
+    dayOfMonth: resolve(DAY_OF_MONTH),
+    month: resolve(MONTH),
+    dayOfWeek: resolve(DAY_OF_WEEK),
+  };
+}
+
+function isSeeded(item: string): boolean {
   return HASHED.test(item) || RANDOM.test(item);
 }
 
-/**
- * The plain item that a seeded one stands for. The same seed gives the same value for ever, and its fields differ
- * from each other: `H H * * *` is not bound to minutes that equal their hour.
- * @param index the item's place in its list, so that `H,H` names two minutes.
- * @throws CarillonError `INVALID_CRON` without a seed, and for a range or step that the field cannot hold.
- */
-export function seededItem(
+function seededItem(
   field: CronField,
   item: string,
   index: number,

@@ -1,3 +1,4 @@
+import { BoundedMap } from './bounded-map.js';
 import {
   type DayRule,
   daysOfMonth,
@@ -19,7 +20,7 @@ import {
   WEEKDAYS,
 } from './cron-fields.js';
 import type { CronSource } from './cron-refusal.js';
-import { isSeeded, seededItem } from './cron-seeded.js';
+import { resolveSeeds } from './cron-seeded.js';
 import { nextWallClock, type WallClockPattern } from './wall-clock.js';
 
 /** A cron expression, read. */
@@ -46,10 +47,25 @@ export function usesSeed(expression: string): boolean {
  * @throws CarillonError `INVALID_CRON`, saying what to write instead.
  */
 export function parseCron(source: CronSource, seed?: string): CronPattern | { readonly every: number } {
-  const texts = splitExpression(source);
-  if ('every' in texts) return texts;
-  const values = (field: CronField) => fieldValues(field, texts[field.name], seed, source);
-  const interval = /^(?:\*|0?0-23)(?:\/\d+)?$/.test(texts.hour);
+  const written = splitExpression(source);
+  if ('every' in written) return written;
+  const texts = resolveSeeds(written, seed, source);
+  const interval = /^(?:\*|0?0-23)(?:\/\d+)?$/.test(written.hour);
+  const key = [...Object.values(texts), interval].join(' ');
+  let pattern = patterns.get(key);
+  if (pattern === undefined) {
+    pattern = readPattern(texts, interval, source);
+    patterns.set(key, pattern);
+  }
+  return pattern;
+}
+
+/** Patterns by their fields: with `H` in minute and hour a million schedules share 1,440 of them. */
+const patterns = new BoundedMap<CronPattern>(10_000);
+
+function readPattern(texts: CronFieldTexts, interval: boolean, source: CronSource): CronPattern {
+  const values = (field: CronField) =>
+    texts[field.name].split(',').flatMap((item) => plainItem(field, item, source));
   // Vixie cron's rule, by the first character alone: */2 counts as a star too.
   const star = /^[*?]/.test(texts.dayOfMonth) || /^[*?]/.test(texts.dayOfWeek);
   const pattern = {
@@ -58,8 +74,8 @@ export function parseCron(source: CronSource, seed?: string): CronPattern | { re
     nextHour: nextNamed(values(HOUR), 24),
     months: values(MONTH).reduce((mask, month) => mask | (1 << (month - 1)), 0),
     days: dayTable(
-      dayRule(DAY_OF_MONTH, texts.dayOfMonth, daysOfMonth, specialDayOfMonth, seed, source),
-      dayRule(DAY_OF_WEEK, texts.dayOfWeek, daysOfWeek, specialDayOfWeek, seed, source),
+      dayRule(DAY_OF_MONTH, texts.dayOfMonth, daysOfMonth, specialDayOfMonth, source),
+      dayRule(DAY_OF_WEEK, texts.dayOfWeek, daysOfWeek, specialDayOfWeek, source),
       star,
     ),
   };
@@ -71,36 +87,16 @@ export function parseCron(source: CronSource, seed?: string): CronPattern | { re
   };
 }
 
-function fieldValues(field: CronField, text: string, seed: string | undefined, source: CronSource): number[] {
-  return text
-    .split(',')
-    .flatMap((item, i) => plainItem(field, plainText(field, item, i, seed, source), source));
-}
-
-function plainText(
-  field: CronField,
-  item: string,
-  index: number,
-  seed: string | undefined,
-  source: CronSource,
-) {
-  return isSeeded(item) ? seededItem(field, item, index, seed, source) : item;
-}
-
-/** The rule of a day field: the union of its items, of which some need the month to be known. */
+/** The rule of a day field: the union of its items, some of which need the month to be known. */
 function dayRule(
   field: CronField,
   text: string,
   plain: (days: readonly number[]) => DayRule,
   special: (item: string, source: CronSource) => DayRule | undefined,
-  seed: string | undefined,
   source: CronSource,
 ): DayRule {
-  if (text === '?') return plain(plainItem(field, '*', source));
-  const rules = text.split(',').map((raw, i) => {
-    const item = plainText(field, raw, i, seed, source);
-    return special(item, source) ?? plain(plainItem(field, item, source));
-  });
+  const items = text === '?' ? ['*'] : text.split(',');
+  const rules = items.map((item) => special(item, source) ?? plain(plainItem(field, item, source)));
   return (month) => rules.reduce((mask, rule) => mask | rule(month), 0);
 }
 
@@ -116,10 +112,11 @@ function nextNamed(values: readonly number[], size: number): Uint8Array {
 }
 
 function canonicalText(pattern: WallClockPattern, interval: boolean): string {
-  const times = [pattern.nextSecond, pattern.nextMinute, pattern.nextHour].map((next) =>
-    [...next.keys()].filter((i) => next[i] === i).join(','),
-  );
-  // Most months' shapes repeat each other's days; equal neighbours are written once.
+  const times = [pattern.nextSecond, pattern.nextMinute, pattern.nextHour].map((next) => {
+    const named = [...next.keys()].filter((i) => next[i] === i);
+    return named.length === next.length ? '*' : named.join(',');
+  });
+  // Shapes of month often share their days; a mask like the one before it is left empty.
   const days = [...pattern.days].map((mask, i) => (mask === pattern.days[i - 1] ? '' : mask.toString(36)));
   return [...times, pattern.months.toString(36), days.join('.'), interval ? 'interval' : 'fixed'].join(' ');
 }

@@ -1,3 +1,4 @@
+import { BoundedMap } from './bounded-map.js';
 import { type CronPattern, parseCron, usesSeed } from './cron.js';
 import type { CronSource } from './cron-refusal.js';
 import { CarillonError } from './errors.js';
@@ -158,9 +159,8 @@ class Timing implements CompiledTiming {
   }
 }
 
-const compiled = new Map<string, Part>();
-/** Many schedules share few expressions. When this many differ, the oldest is compiled anew. */
-const MOST_COMPILED = 10_000;
+/** Many schedules share few expressions: each is compiled once for a zone and a policy. */
+const compiled = new BoundedMap<Part>(10_000);
 
 function compileCron(source: CronSource, { tz, gap, fold }: CheckedTiming, seed: string | undefined): Part {
   // What the identity decides is not shared, and would push out what is.
@@ -169,7 +169,6 @@ function compileCron(source: CronSource, { tz, gap, fold }: CheckedTiming, seed:
   let part = compiled.get(key);
   if (part === undefined) {
     part = toPart(parseCron(source), tz, gap, fold);
-    if (compiled.size >= MOST_COMPILED) compiled.delete(compiled.keys().next().value ?? '');
     compiled.set(key, part);
   }
   return part;
