@@ -1,0 +1,33 @@
+-- name     cancel-job
+-- purpose  ends a pending job or deletes a schedule; its id is free again at once
+-- flags    allow-oom
+-- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
+-- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 reason text
+-- returns  OK record now | NOT_FOUND | WRONG_LAYOUT | BAD_RECORD
+-- cost     O(log N)
+
+--- @include "clock"
+--- @include "record"
+--- @include "request"
+--- @include "shard"
+--- @include "spent"
+--- @include "index"
+--- @include "pending"
+--- @include "history"
+--- @include "edit"
+
+local now = clockNow()
+local record, reply = openRecord(now)
+if not record then return reply end
+local schedule = record.kind == KIND_SCHEDULE
+dropPending(tag, bucket, identity, record, queueName)
+writeSpent(tag, bucket, identity, now, schedule and ENDED_DELETED or ENDED_CANCELLED, record.requests,
+  hasFlag(record.flags, FLAG_GENERATED), schedule and record.last or nil)
+writeHistory(tag, now, identity, fireTimeOf(record), schedule and 'deleted' or 'cancelled', ARGV[7])
+flushCounts(tag)
+local events = base .. queueName .. ':events'
+local kind = redis.call('TYPE', events).ok
+if not schedule and (kind == 'stream' or kind == 'none') then
+  redis.call('XADD', events, 'MAXLEN', '~', 10000, '*', 'event', 'removed', 'jobId', jobId, 'prev', 'delayed')
+end
+return { 'OK', encodeRecord(record), now }

@@ -1,0 +1,86 @@
+-- BullMQ's deduplication, judged at submit. While the job waits in our tier the entry stands in T:dedup:<queue>
+-- (id -> >I7 inc, I6 expiry or 0, B bucket, job id); the hand-over sets BullMQ's own key, and submit asks both.
+--- @include "bullmq/deduplicateJob"
+--- @include "dedup-hand-over"
+
+local function readDedup(tag, queueName, id, now)
+  local key = tag .. ':dedup:' .. queueName
+  local entry = redis.call('HGET', key, id)
+  if not entry then return nil end
+  local found = {}
+  local p
+  found.inc, found.expiry, found.bucket, p = struct.unpack('>I7I6B', entry)
+  found.jobId = string.sub(entry, p)
+  found.identity = queueName .. ':' .. found.jobId
+  local text = redis.call('HGET', tag .. ':' .. found.bucket .. ':jobs', found.identity)
+  local read, record = pcall(decodeRecord, text or '')
+  if (found.expiry > 0 and found.expiry <= now) or not read or record.inc ~= found.inc then
+    redis.call('HDEL', key, id)
+    return nil
+  end
+  found.record = record
+  return found
+end
+
+local function writeDedup(tag, queueName, id, inc, expiry, bucket, jobId)
+  redis.call('HSET', tag .. ':dedup:' .. queueName, id, struct.pack('>I7I6B', inc, expiry, bucket) .. jobId)
+end
+
+local function expiryOf(options, now)
+  local ttl = tonumber(options.ttl) or 0
+  return ttl > 0 and now + ttl or 0
+end
+
+local function tellDeduplicated(base, queueName, jobId, id, deduplicatedJobId)
+  local queue = openQueue(base, queueName)
+  if queue.broken then return end
+  if not queue.maxEvents then queue.maxEvents = getOrSetMaxEvents(queue.prefix .. 'meta') end
+  redis.call('XADD', queue.prefix .. 'events', 'MAXLEN', '~', queue.maxEvents, '*', 'event', 'deduplicated',
+    'jobId', jobId, 'deduplicationId', id, 'deduplicatedJobId', deduplicatedJobId)
+end
+
+-- The id of the job that this one is a duplicate of, or nil when it may be created (its entry is then in place).
+local function deduplicate(tag, base, queueName, item, inc, now)
+  local options = deduplicationOf(decodeRecord(itemText(item, STATE_SCHEDULED, inc, '')))
+  local id = options.id
+  local expiry = expiryOf(options, now)
+  local known = readDedup(tag, queueName, id, now)
+  if known then
+    if options.replace then
+      dropPending(tag, known.bucket, known.identity, known.record, queueName)
+      if not options.extend and expiry > 0 then expiry = known.expiry end
+      local queue = openQueue(base, queueName)
+      if not queue.broken then
+        redis.call('XADD', queue.prefix .. 'events', '*', 'event', 'removed', 'jobId', known.jobId, 'prev', 'delayed')
+      end
+      tellDeduplicated(base, queueName, item.id, id, known.jobId)
+    else
+      if options.extend and expiry > 0 then
+        writeDedup(tag, queueName, id, known.inc, expiry, known.bucket, known.jobId)
+      end
+      if options.reschedule and known.record.state == STATE_SCHEDULED then
+        known.record.at = item.at
+        storePending(tag, known.bucket, known.identity, known.record, now)
+      end
+      tellDeduplicated(base, queueName, known.jobId, id, item.id)
+      return known.jobId
+    end
+  elseif not openQueue(base, queueName).broken then
+    local prefix = base .. queueName .. ':'
+    local key = prefix .. 'de:' .. id
+    if redis.call('EXISTS', key) == 1 then
+      -- The first job has left our tier: BullMQ's own rule decides, and leaves the key naming us when we may go on.
+      local queue = openQueue(base, queueName)
+      if not queue.maxEvents then queue.maxEvents = getOrSetMaxEvents(prefix .. 'meta') end
+      local options_ = { delay = math.max(0, item.at - now) }
+      local other = deduplicateJob(options, item.id, prefix .. 'delayed', key, prefix .. 'events', queue.maxEvents, prefix,
+        '', '', options_, nil, nil, nil, nil, now)
+      if other then return other end
+      local ttl = redis.call('PTTL', key)
+      if ttl > 0 then expiry = now + ttl else expiry = 0 end
+      redis.call('DEL', key)
+    end
+  end
+  writeDedup(tag, queueName, id, inc, expiry, item.bucket, item.id)
+  return nil
+end

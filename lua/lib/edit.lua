@@ -1,0 +1,31 @@
+-- The common head of the scripts that change one pending record: find it, or replay the answer to a re-sent request.
+-- ARGV: 1 tag, 2 layout, 3 base, 4 bucket, 5 identity, 6 request.
+local tag, layout, base, bucket, identity, request = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local queueName, jobId = string.match(identity, '^([^:]+):(.+)$')
+
+-- The record to change; or nil and the reply that the script gives instead.
+local function openRecord(now)
+  if not openShard(tag, layout) then return nil, { 'WRONG_LAYOUT' } end
+  local text = redis.call('HGET', tag .. ':' .. bucket .. ':jobs', identity)
+  if not text then
+    for _, short in ipairs({ false, true }) do
+      local _, _, requests = readSpent(tag, bucket, identity, short)
+      if requests and answeredBefore(requests, request) then return nil, { 'OK', '', now } end
+    end
+    return nil, { 'NOT_FOUND' }
+  end
+  local read, record = pcall(decodeRecord, text)
+  if not read then return nil, { 'BAD_RECORD', tostring(record) } end
+  if answeredBefore(record.requests, request) then return nil, { 'OK', text, now } end
+  record.requests = rememberRequest(record.requests, request, ANSWER_OK)
+  return record
+end
+
+-- A changed record gets a new version, so that nobody's compare-and-set meets it unseen.
+local function storeEdited(record, now)
+  record.ver = takeInc(tag, now, 1)
+  storePending(tag, bucket, identity, record, now)
+  flushCounts(tag)
+  flushHeads(tag, now)
+  return { 'OK', encodeRecord(record), now }
+end

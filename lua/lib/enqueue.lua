@@ -1,0 +1,110 @@
+-- Puts runs into BullMQ queues by BullMQ's own Lua, a batch at a time: one paused check, one push and one marker a queue.
+-- storeJob encodes its options table by cjson, which would rewrite numbers and []; the shadow hands it the client's text.
+local rcall = redis.call
+local realJson = cjson
+local cjson = {
+  encode = function(value)
+    if type(value) == 'table' and value.raw then return value.raw end
+    return realJson.encode(value)
+  end,
+  decode = realJson.decode,
+}
+
+--- @include "bullmq/storeJob"
+--- @include "bullmq/addJobWithPriority"
+--- @include "bullmq/addJobInTargetList"
+--- @include "bullmq/isQueuePausedOrMaxed"
+--- @include "bullmq/getOrSetMaxEvents"
+--- @include "bullmq/setDeduplicationKey"
+
+-- BullMQ's keys that enqueueing touches, with the types they may have.
+local QUEUE_KEYS = {
+  wait = 'list', active = 'list', prioritized = 'zset', marker = 'zset', events = 'stream', meta = 'hash', pc = 'string',
+}
+-- LPUSH takes this many ids a call: Lua's unpack has a limit near 7,900.
+local PUSH_MAX = 500
+
+local openQueues = {}
+
+-- The queue's state for this call: its keys, whether a key has the wrong type, and what is to be pushed at the end.
+local function openQueue(base, name)
+  local queue = openQueues[name]
+  if queue then return queue end
+  local prefix = base .. name .. ':'
+  queue = { name = name, prefix = prefix, fifo = {}, lifo = {}, waiting = {}, count = 0 }
+  openQueues[name] = queue
+  for key, wanted in pairs(QUEUE_KEYS) do
+    local found = rcall('TYPE', prefix .. key).ok
+    if found ~= 'none' and found ~= wanted then
+      queue.broken = key .. ' is a ' .. found .. ', BullMQ needs a ' .. wanted
+      return queue
+    end
+  end
+  return queue
+end
+
+-- The options text of a run: the client's text with our metadata spliced in, so that a repeat is recognised.
+local function runOptions(opts, mark)
+  if opts == '' or opts == '{}' then return '{"attempts":0,"carillon":"' .. mark .. '"}' end
+  return string.sub(opts, 1, -2) .. ',"carillon":"' .. mark .. '"}'
+end
+
+local function runMark(namespace, scheduledFor, inc)
+  return string.format('%s %.0f %.0f', namespace, scheduledFor, inc)
+end
+
+-- One options text is judged once a call: most runs share theirs. BullMQ's workers must be able to read it.
+local judgedOptions = { [''] = true }
+local function optionsAreReadable(opts)
+  local known = judgedOptions[opts]
+  if known == nil then
+    known = string.byte(opts, 1) == 123 and string.byte(opts, -1) == 125 and (pcall(realJson.decode, opts))
+    judgedOptions[opts] = known
+  end
+  return known
+end
+
+-- Stores the run's hash; it becomes visible with flushQueues. Raises what BullMQ's Lua raises, after undoing it.
+local function storeRun(queue, runId, record, mark)
+  if not queue.maxEvents then queue.maxEvents = getOrSetMaxEvents(queue.prefix .. 'meta') end
+  local key = queue.prefix .. runId
+  local options = { raw = runOptions(record.opts, mark), priority = record.priority, de = record.deduplication }
+  local stored, problem = pcall(storeJob, queue.prefix .. 'events', key, runId, record.name, record.data, options,
+    string.format('%.0f', record.timestamp), nil, nil, nil)
+  if not stored then
+    rcall('DEL', key)
+    error(type(problem) == 'table' and problem.err or problem)
+  end
+  if record.priority > 0 then
+    if queue.paused == nil then queue.paused = isQueuePausedOrMaxed(queue.prefix .. 'meta', queue.prefix .. 'active') end
+    addJobWithPriority(queue.prefix .. 'marker', queue.prefix .. 'prioritized', record.priority, runId, queue.prefix .. 'pc', queue.paused)
+  elseif record.lifo then
+    queue.lifo[#queue.lifo + 1] = runId
+  else
+    queue.fifo[#queue.fifo + 1] = runId
+  end
+  queue.waiting[#queue.waiting + 1] = runId
+end
+
+local function pushRuns(queue, command, ids)
+  for from = 1, #ids, PUSH_MAX do
+    rcall(command, queue.prefix .. 'wait', unpack(ids, from, math.min(from + PUSH_MAX - 1, #ids)))
+  end
+end
+
+-- Makes all stored runs of this call visible to workers.
+local function flushQueues()
+  for _, queue in pairs(openQueues) do
+    local plain = #queue.fifo + #queue.lifo
+    if plain > 0 then
+      if queue.paused == nil then queue.paused = isQueuePausedOrMaxed(queue.prefix .. 'meta', queue.prefix .. 'active') end
+      pushRuns(queue, 'LPUSH', queue.fifo)
+      pushRuns(queue, 'RPUSH', queue.lifo)
+      addBaseMarkerIfNeeded(queue.prefix .. 'marker', queue.paused)
+    end
+    for _, runId in ipairs(queue.waiting) do
+      rcall('XADD', queue.prefix .. 'events', 'MAXLEN', '~', queue.maxEvents, '*', 'event', 'waiting', 'jobId', runId)
+    end
+    queue.fifo, queue.lifo, queue.waiting = {}, {}, {}
+  end
+end

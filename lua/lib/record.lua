@@ -1,0 +1,103 @@
+-- The record codec's Lua half; src/redis/record.ts is its other half and documents the layout.
+-- job:      >B format|kind, B state|requests, B flags, I7 inc, I6 at, requests x 8 bytes, B name length, I3 data length,
+--           [1: I7 ver] [2: I4 priority + lifo·2^24] [4: I6 timestamp] [16: I2 note length],
+--           name, data, options, note. Flag 8: the options hold deduplication (`de`)
+-- schedule: the same, and after the optional fields
+--           I6 last, I6 cur, I6 curFire, I6 next, I6 nextFire, I4 count, I4 grace, B missed, B overlap, I3 policies length;
+--           the policies stand behind the options
+local FORMAT = 1
+local KIND_JOB, KIND_SCHEDULE = 0, 1
+local STATE_SCHEDULED, STATE_PAUSED, STATE_PARKED, STATE_SUSPENDED, STATE_ENDED = 1, 2, 3, 7, 9
+local FLAG_VER, FLAG_PRIORITY, FLAG_TIMESTAMP, FLAG_DEDUP, FLAG_NOTE = 1, 2, 4, 8, 16
+local FLAG_GENERATED, FLAG_CATCH_UP = 32, 64
+local MAX_REQUESTS = 4
+local LIFO = 16777216
+-- Milliseconds of inc: inc = ms·1024 + n, see shard.lua.
+local INC_PER_MS = 1024
+
+local function hasFlag(flags, flag)
+  return math.floor(flags / flag) % 2 == 1
+end
+
+-- Raises on anything that is not a whole record of this format: call it in pcall.
+local function decodeRecord(text)
+  local r = {}
+  local head, state
+  local p
+  head, state, r.flags, r.inc, r.at, p = struct.unpack('>BBBI7I6', text)
+  r.format = math.floor(head / 16)
+  r.kind = head % 16
+  r.state = math.floor(state / 16)
+  local flags = r.flags
+  if r.format ~= FORMAT then error('FORMAT') end
+  if r.kind > KIND_SCHEDULE then error('unknown kind ' .. r.kind) end
+  local requests = state % 16
+  r.requests = string.sub(text, p, p + requests * 8 - 1)
+  local nameLength, dataLength
+  nameLength, dataLength, p = struct.unpack('>BI3', text, p + requests * 8)
+  r.ver, r.priority, r.lifo = r.inc, 0, false
+  local noteLength, policiesLength = 0, 0
+  if flags % 32 > 0 then
+    if hasFlag(flags, FLAG_VER) then r.ver, p = struct.unpack('>I7', text, p) end
+    if hasFlag(flags, FLAG_PRIORITY) then
+      r.priority, p = struct.unpack('>I4', text, p)
+      if r.priority >= LIFO then r.priority, r.lifo = r.priority - LIFO, true end
+    end
+    if hasFlag(flags, FLAG_TIMESTAMP) then r.timestamp, p = struct.unpack('>I6', text, p) end
+    if hasFlag(flags, FLAG_NOTE) then noteLength, p = struct.unpack('>I2', text, p) end
+  end
+  if r.kind == KIND_SCHEDULE then
+    r.last, r.cur, r.curFire, r.next, r.nextFire, r.count, r.grace, r.missed, r.overlap, policiesLength, p =
+      struct.unpack('>I6I6I6I6I6I4I4BBI3', text, p)
+  end
+  local optsLength = #text - p + 1 - nameLength - dataLength - policiesLength - noteLength
+  if optsLength < 0 then error('the lengths do not fit the record') end
+  r.name = string.sub(text, p, p + nameLength - 1)
+  p = p + nameLength
+  r.data = string.sub(text, p, p + dataLength - 1)
+  p = p + dataLength
+  r.opts = string.sub(text, p, p + optsLength - 1)
+  p = p + optsLength
+  if policiesLength > 0 then
+    r.policies = string.sub(text, p, p + policiesLength - 1)
+    p = p + policiesLength
+  end
+  if noteLength > 0 then r.note = string.sub(text, p, p + noteLength - 1) end
+  if not r.timestamp then r.timestamp = math.floor(r.inc / INC_PER_MS) end
+  return r
+end
+
+local function packedTime(value)
+  if value ~= value or value < 0 or value > 253402300799999 or value % 1 ~= 0 then
+    error('time out of range: ' .. tostring(value))
+  end
+  return value
+end
+
+-- The inverse. Raises when a value does not fit: call it before any write, in pcall where the values came from outside.
+local function encodeRecord(r)
+  local flags = r.flags % 128 - r.flags % 32 + (hasFlag(r.flags, FLAG_DEDUP) and FLAG_DEDUP or 0)
+  local optional = {}
+  if r.ver ~= r.inc then
+    flags = flags + FLAG_VER
+    optional[#optional + 1] = struct.pack('>I7', r.ver)
+  end
+  if r.priority > 0 or r.lifo then
+    flags = flags + FLAG_PRIORITY
+    optional[#optional + 1] = struct.pack('>I4', r.priority + (r.lifo and LIFO or 0))
+  end
+  if r.timestamp ~= math.floor(r.inc / INC_PER_MS) then
+    flags = flags + FLAG_TIMESTAMP
+    optional[#optional + 1] = struct.pack('>I6', packedTime(r.timestamp))
+  end
+  if r.note then
+    flags = flags + FLAG_NOTE
+    optional[#optional + 1] = struct.pack('>I2', #r.note)
+  end
+  if r.kind == KIND_SCHEDULE then
+    optional[#optional + 1] = struct.pack('>I6I6I6I6I6I4I4BBI3', packedTime(r.last), packedTime(r.cur), packedTime(r.curFire),
+      packedTime(r.next), packedTime(r.nextFire), r.count, r.grace, r.missed, r.overlap, #r.policies)
+  end
+  return struct.pack('>BBBI7I6', r.format * 16 + r.kind, r.state * 16 + #r.requests / 8, flags, r.inc, packedTime(r.at))
+    .. r.requests .. struct.pack('>BI3', #r.name, #r.data) .. table.concat(optional) .. r.name .. r.data .. r.opts .. (r.policies or '') .. (r.note or '')
+end

@@ -1,0 +1,41 @@
+-- name     release-quarantine
+-- purpose  puts a set-aside record back where it fires, or discards it for good
+-- flags    deny-oom
+-- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
+-- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 verb text(release, discard)
+-- returns  OK record now | NOT_FOUND | BAD_RECORD reason | ID_IN_USE | WRONG_LAYOUT
+-- cost     O(log N)
+
+--- @include "clock"
+--- @include "record"
+--- @include "request"
+--- @include "shard"
+--- @include "spent"
+--- @include "index"
+--- @include "pending"
+--- @include "history"
+--- @include "edit"
+
+local now = clockNow()
+if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
+local key = tag .. ':' .. bucket .. ':quarantine'
+local kept = redis.call('HGET', key, identity)
+if not kept then return { 'NOT_FOUND' } end
+local since, length, p = struct.unpack('>I6I2', kept)
+local text = string.sub(kept, p + length)
+if ARGV[7] == 'discard' then
+  redis.call('HDEL', key, identity)
+  writeHistory(tag, now, identity, since, 'discarded', string.sub(kept, p, p + length - 1))
+  return { 'OK', text, now }
+end
+local read, record = pcall(decodeRecord, text)
+if not read then return { 'BAD_RECORD', tostring(record) } end
+if not queueName then return { 'BAD_RECORD', 'the identity holds no queue' } end
+if redis.call('HEXISTS', tag .. ':' .. bucket .. ':jobs', identity) == 1 then return { 'ID_IN_USE' } end
+record.state = STATE_SCHEDULED
+storePending(tag, bucket, identity, record, now)
+countRecord(queueName, record, 1)
+redis.call('HDEL', key, identity)
+flushCounts(tag)
+flushHeads(tag, now)
+return { 'OK', text, now }

@@ -1,0 +1,34 @@
+-- name     resume-job
+-- purpose  lets a paused or suspended job or schedule fire again; a job whose time passed runs now
+-- flags    deny-oom
+-- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
+-- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes
+-- returns  OK record now | NOT_FOUND | WRONG_LAYOUT | BAD_RECORD | NOT_PAUSED
+-- cost     O(log N)
+
+--- @include "clock"
+--- @include "record"
+--- @include "request"
+--- @include "shard"
+--- @include "spent"
+--- @include "index"
+--- @include "pending"
+--- @include "edit"
+
+local now = clockNow()
+local record, reply = openRecord(now)
+if not record then return reply end
+if record.state ~= STATE_PAUSED and record.state ~= STATE_SUSPENDED then return { 'NOT_PAUSED' } end
+countRecord(queueName, record, -1)
+record.state = STATE_SCHEDULED
+record.note = nil
+countRecord(queueName, record, 1)
+if record.kind == KIND_SCHEDULE and record.cur > 0 and record.cur <= now then
+  -- Ticks of the pause are the planner's to judge by policy; none may fire from here.
+  record.next, record.nextFire = 0, 0
+  record.flags = record.flags - (hasFlag(record.flags, FLAG_CATCH_UP) and FLAG_CATCH_UP or 0)
+  local answer = storeEdited(record, now)
+  redis.call('ZREM', tag .. ':' .. bucket .. ':due', identity)
+  return answer
+end
+return storeEdited(record, now)

@@ -1,0 +1,128 @@
+-- name     set-next
+-- purpose  commits the planner's answers, each by compare-and-set and under its bucket's fence
+-- flags    deny-oom
+-- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
+-- args     1 tag text; 2 layout text; 3 owned bytes; 4 answers json
+-- returns  OK outcomes(list of word) now fenced lower | WRONG_LAYOUT
+-- cost     O(n log N) for n <= 200 answers
+-- answer: op, bucket, identity, inc, ver (texts), and by op
+--   append:  tail, tick, fireAt            the successor of the last known tick
+--   resolve: cur, last, newCur, newCurFire, newNext, newNextFire, catchUp, skipped(list of {at, reason})
+--   defer:   planAt                        asks again later
+--   suspend: reason | end: reason          leaves the schedule without a pending tick
+--   forget:                                a plan entry without a record
+
+local tag, layout = ARGV[1], ARGV[2]
+
+--- @include "clock"
+--- @include "record"
+--- @include "shard"
+--- @include "index"
+--- @include "pending"
+--- @include "history"
+--- @include "fence"
+--- @include "fence-order"
+--- @include "owned"
+
+if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
+local now = clockNow()
+readOwned(ARGV[3])
+
+local function tailOf(record)
+  if record.next > 0 then return record.next end
+  if record.cur > 0 then return record.cur end
+  return record.last
+end
+
+local operations = {}
+
+function operations.append(record, answer)
+  if tailOf(record) ~= answer.tail or record.next > 0 then return 'CONFLICT' end
+  if answer.tick <= record.last then return 'CONFLICT' end
+  if record.cur > 0 then
+    record.next, record.nextFire = answer.tick, answer.fireAt
+  else
+    record.cur, record.curFire = answer.tick, answer.fireAt
+  end
+end
+
+function operations.resolve(record, answer, identity)
+  if record.cur ~= answer.cur or record.last ~= answer.last then return 'CONFLICT' end
+  -- A tick that stands in due is the pop's to fire; only one that was moved here is the planner's.
+  if redis.call('ZSCORE', tag .. ':' .. answer.bucket .. ':due', identity) then return 'CONFLICT' end
+  for _, skip in ipairs(answer.skipped) do writeHistory(tag, now, identity, skip.at, 'skipped', skip.reason) end
+  record.last = answer.newLast
+  record.cur, record.curFire = answer.newCur, answer.newCurFire
+  record.next, record.nextFire = answer.newNext, answer.newNextFire
+  local catching = hasFlag(record.flags, FLAG_CATCH_UP)
+  if answer.catchUp and not catching then record.flags = record.flags + FLAG_CATCH_UP end
+  if not answer.catchUp and catching then record.flags = record.flags - FLAG_CATCH_UP end
+  if answer.ends then record.state = STATE_ENDED end
+end
+
+operations['end'] = function(record, answer, identity)
+  record.next, record.nextFire = 0, 0
+  if record.cur > 0 then return 'KEPT' end
+  record.state = STATE_ENDED
+  writeHistory(tag, now, identity, record.last, 'ended', answer.reason)
+end
+
+function operations.suspend(record, answer, identity)
+  record.state = STATE_SUSPENDED
+  record.note = string.sub(answer.reason, 1, 500)
+  writeHistory(tag, now, identity, record.cur, 'suspended', answer.reason)
+end
+
+local outcomes = {}
+local changedBuckets = {}
+for _, answer in ipairs(cjson.decode(ARGV[4])) do
+  local bucket, identity = answer.bucket, answer.identity
+  local at = tag .. ':' .. bucket
+  local range = ownedRange(bucket)
+  local outcome = 'OK'
+  if not range or not holdsFence(tag, range, bucket) then
+    outcome = 'FENCED'
+  else
+    changedBuckets[bucket] = true
+    local text = redis.call('HGET', at .. ':jobs', identity)
+    local read, record = pcall(decodeRecord, text or '')
+    if answer.op == 'defer' then
+      redis.call('ZADD', at .. ':plan', 'XX', answer.planAt, identity)
+    elseif not text then
+      redis.call('ZREM', at .. ':plan', identity)
+    elseif not read then
+      outcome = 'BAD_RECORD'
+    elseif record.kind ~= KIND_SCHEDULE or record.state ~= STATE_SCHEDULED then
+      redis.call('ZREM', at .. ':plan', identity)
+      outcome = 'CONFLICT'
+    elseif string.format('%.0f', record.inc) ~= answer.inc or string.format('%.0f', record.ver) ~= answer.ver then
+      outcome = 'CONFLICT'
+    else
+      local operation = operations[answer.op]
+      local done = operation and operation(record, answer, identity) or (operation and 'OK') or 'CONFLICT'
+      if done == 'OK' then
+        local stored, problem = pcall(storePending, tag, bucket, identity, record, now)
+        if not stored then outcome = 'BAD_RECORD ' .. tostring(problem) end
+        -- Both ticks are known: nothing to ask until one of them fires.
+        if stored and record.cur > 0 and record.next > 0 then redis.call('ZREM', at .. ':plan', identity) end
+      elseif done == 'KEPT' then
+        redis.call('ZREM', at .. ':plan', identity)
+      else
+        outcome = done
+        if record.cur > 0 and record.next > 0 then redis.call('ZREM', at .. ':plan', identity) end
+      end
+    end
+  end
+  outcomes[#outcomes + 1] = outcome
+end
+flushCounts(tag)
+flushHeads(tag, now)
+for bucket in pairs(changedBuckets) do
+  local head = redis.call('ZRANGE', tag .. ':' .. bucket .. ':plan', 0, 0, 'WITHSCORES')
+  if head[2] then
+    redis.call('ZADD', tag .. ':heads', head[2], 'p' .. bucket)
+  else
+    redis.call('ZREM', tag .. ':heads', 'p' .. bucket)
+  end
+end
+return { 'OK', outcomes, now, fencedBuckets, lowerBuckets }

@@ -1,0 +1,149 @@
+-- name     submit-jobs
+-- purpose  accepts one-time jobs of one queue: due later into timers, due now into the BullMQ queue itself
+-- flags    deny-oom
+-- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
+-- args     1 tag text; 2 layout text; 3 base text; 4 namespace text; 5 queue text; 6 call bytes; 7 window ms; 8 maxPending count; 9 items bytes
+-- returns  OK answers(list of answer, id, scheduledFor) | WRONG_LAYOUT | QUOTA pending | OUT_OF_RANGE item
+-- cost     O(n log N) for n <= 250 items, 256 KB
+
+local tag, layout, base, namespace, queueName = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local call, window, maxPending, items = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
+local MAX_TIME = 253402300799999
+-- Item flags; an item is >B flags, B record flags, B bucket, I2 id length, I6 at or delay, I4 rest length, id, rest.
+local ITEM_DELAY, ITEM_CHOSEN, ITEM_REPLACE, ITEM_NO_WINDOW = 1, 2, 4, 8
+
+--- @include "clock"
+--- @include "record"
+--- @include "request"
+--- @include "shard"
+--- @include "spent"
+--- @include "enqueue"
+--- @include "index"
+--- @include "pending"
+--- @include "item"
+--- @include "dedup"
+
+if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
+local now = clockNow()
+
+-- 1. Read every item and whatever can refuse the call, before any write.
+local list, chosenKeys = {}, {}
+local later = 0
+local position = 1
+while position <= #items do
+  local item = {}
+  local idLength, restLength
+  item.flags, item.recordFlags, item.bucket, idLength, item.at, restLength, position = struct.unpack('>BBBI2I6I4', items, position)
+  item.id = string.sub(items, position, position + idLength - 1)
+  item.rest = string.sub(items, position + idLength, position + idLength + restLength - 1)
+  position = position + idLength + restLength
+  if item.flags % 2 == ITEM_DELAY then item.at = now + item.at end
+  if item.at > MAX_TIME then return { 'OUT_OF_RANGE', tostring(#list) } end
+  item.identity = queueName .. ':' .. item.id
+  item.chosen = hasFlag(item.flags, ITEM_CHOSEN)
+  if item.chosen then chosenKeys[#chosenKeys + 1] = base .. item.identity end
+  if item.at > now then later = later + 1 end
+  list[#list + 1] = item
+end
+if maxPending > 0 then
+  local pending = pendingCount(tag, queueName)
+  if pending + later > maxPending then return { 'QUOTA', tostring(pending) } end
+end
+local someStand = #chosenKeys > 0 and redis.call('EXISTS', unpack(chosenKeys)) > 0
+local firstInc = takeInc(tag, now, #list)
+
+-- Into the timers; false when the identity is pending already.
+local function createTimer(item, inc, requests)
+  local at = tag .. ':' .. item.bucket
+  if redis.call('HSETNX', at .. ':jobs', item.identity, itemText(item, STATE_SCHEDULED, inc, requests)) == 0 then return false end
+  redis.call('ZADD', at .. ':due', item.at, item.identity)
+  lowerHead(item.bucket, item.at)
+  countState(queueName, 'scheduled', 1)
+  return true
+end
+
+-- Into the BullMQ queue at once; a broken queue gets nothing, its job is parked like any other (I1).
+local function createDue(item, inc, requests)
+  local queue = openQueue(base, queueName)
+  if not queue.broken then
+    local record = decodeRecord(itemText(item, STATE_SCHEDULED, inc, requests))
+    if hasFlag(record.flags, FLAG_DEDUP) then
+      record.deduplication = deduplicationOf(record)
+      handOverDedup(tag, base, queueName, record, item.id, now)
+    end
+    storeRun(queue, item.id, record, runMark(namespace, item.at, inc))
+    writeSpent(tag, item.bucket, item.identity, now, ENDED_RUN, requests, not item.chosen)
+    return
+  end
+  redis.call('HSET', tag .. ':' .. item.bucket .. ':jobs', item.identity, itemText(item, STATE_PARKED, inc, requests))
+  redis.call('ZADD', tag .. ':' .. item.bucket .. ':parked', item.at, item.identity)
+  countState(queueName, 'parked', 1)
+  markBroken(tag, queueName, queue.broken, now)
+end
+
+-- The answer to an identity that is known already, or nil when the job may be created.
+local function knownAnswer(item, request)
+  local pending = redis.call('HGET', tag .. ':' .. item.bucket .. ':jobs', item.identity)
+  if pending then
+    local read, record = pcall(decodeRecord, pending)
+    if not read then return ANSWER_EXISTING, item.at end
+    if record.kind == KIND_SCHEDULE then return 'ID_IN_USE', 0 end
+    if not item.chosen then return ANSWER_CREATED, record.at end
+    local before = answeredBefore(record.requests, request)
+    if before then return before, record.at end
+    if hasFlag(item.flags, ITEM_REPLACE) then
+      dropPending(tag, item.bucket, item.identity, record, queueName)
+      return nil, nil, ANSWER_REPLACED
+    end
+    record.requests = rememberRequest(record.requests, request, ANSWER_EXISTING)
+    redis.call('HSET', tag .. ':' .. item.bucket .. ':jobs', item.identity, encodeRecord(record))
+    return ANSWER_EXISTING, record.at
+  end
+  local endedAt, how, ended = readSpent(tag, item.bucket, item.identity, not item.chosen)
+  if endedAt then
+    if not item.chosen then return ANSWER_CREATED, item.at end
+    local before = answeredBefore(ended, request)
+    if before then return before, item.at end
+    if how == ENDED_RUN and not hasFlag(item.flags, ITEM_NO_WINDOW) and now - endedAt < window then
+      return ANSWER_FIRED, endedAt
+    end
+  end
+  if item.chosen and redis.call('EXISTS', base .. item.identity) == 1 then return ANSWER_EXISTING, item.at end
+  return nil
+end
+
+-- 2. Judge and store, item by item; each stands alone.
+local answers = {}
+for index, item in ipairs(list) do
+  local request = call .. struct.pack('>I2', index - 1)
+  local requests = item.chosen and (request .. string.char(ANSWER_CREATED)) or ''
+  local inc = firstInc + index - 1
+  local deduplicated = hasFlag(item.recordFlags, FLAG_DEDUP)
+  local spent
+  if item.chosen then spent = meta.spent else spent = meta.spentShort end
+  local isNew = not deduplicated and item.at > now and not someStand and not spent
+  local answer, at, id = nil, item.at, item.id
+  if isNew and createTimer(item, inc, requests) then
+    answer = ANSWER_CREATED
+  else
+    local knownAt, created
+    answer, knownAt, created = knownAnswer(item, request)
+    at = knownAt or at
+    if not answer and deduplicated then
+      local other = deduplicate(tag, base, queueName, item, inc, now)
+      if other then answer, id = ANSWER_EXISTING, other end
+    end
+    if not answer then
+      answer = created or ANSWER_CREATED
+      requests = item.chosen and (request .. string.char(answer)) or ''
+      if item.at > now then createTimer(item, inc, requests) else createDue(item, inc, requests) end
+    end
+  end
+  answers[#answers + 1] = ANSWERS[answer] or answer
+  answers[#answers + 1] = id
+  answers[#answers + 1] = at
+end
+flushQueues()
+flushCounts(tag)
+flushHeads(tag, now)
+return { 'OK', answers, firstInc, now }

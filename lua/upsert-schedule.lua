@@ -1,0 +1,69 @@
+-- name     upsert-schedule
+-- purpose  creates a schedule or replaces its definition, by compare-and-set on the record that the client read
+-- flags    deny-oom
+-- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
+-- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 definition json; 8 name text; 9 data json; 10 options json; 11 policies json; 12 maxPending count
+-- returns  OK record now | CONFLICT | RETRY now last | ID_IN_USE | QUOTA pending | WRONG_LAYOUT | BAD_RECORD
+-- cost     O(log N)
+-- definition: inc, ver ("" to create), asOf, anchor, cur, curFire, next, nextFire, keepTicks, grace, missed, overlap, priority, lifo.
+
+--- @include "clock"
+--- @include "record"
+--- @include "request"
+--- @include "shard"
+--- @include "spent"
+--- @include "index"
+--- @include "pending"
+--- @include "history"
+--- @include "edit"
+
+-- The client computed its ticks from a TIME that it read; too old an answer is computed again.
+local STALE = 10000
+local now = clockNow()
+if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
+local wanted = cjson.decode(ARGV[7])
+local text = redis.call('HGET', tag .. ':' .. bucket .. ':jobs', identity)
+local record = nil
+if text then
+  local read
+  read, record = pcall(decodeRecord, text)
+  if not read then return { 'BAD_RECORD', tostring(record) } end
+  if record.kind ~= KIND_SCHEDULE then return { 'ID_IN_USE' } end
+  if answeredBefore(record.requests, request) then return { 'OK', text, now } end
+  if string.format('%.0f', record.inc) ~= wanted.inc or string.format('%.0f', record.ver) ~= wanted.ver then return { 'CONFLICT' } end
+elseif wanted.inc ~= '' then
+  return { 'CONFLICT' }
+end
+local _, _, _, spentLast = readSpent(tag, bucket, identity, false)
+if math.abs(now - wanted.asOf) > STALE then return { 'RETRY', now, spentLast or 0 } end
+
+if not record then
+  if wanted.cur > 0 and wanted.cur <= (spentLast or 0) then return { 'RETRY', now, spentLast } end
+  local inc = takeInc(tag, now, 1)
+  record = { format = FORMAT, kind = KIND_SCHEDULE, state = STATE_SCHEDULED, flags = 0, inc = inc, ver = inc, requests = '',
+    last = spentLast or 0, cur = 0, curFire = 0, next = 0, nextFire = 0, count = 0, timestamp = math.floor(inc / INC_PER_MS) }
+  countRecord(queueName, record, 1)
+else
+  record.ver = takeInc(tag, now, 1)
+  if not wanted.keepTicks and record.state == STATE_ENDED then record.state = STATE_SCHEDULED end
+end
+if not wanted.keepTicks then
+  -- An edit never fires at an old time: an overdue tick of the old definition is recorded, not run.
+  if record.cur > 0 and record.cur <= now and record.cur > record.last then
+    record.last = record.cur
+    writeHistory(tag, now, identity, record.cur, 'skipped', 'edited')
+  end
+  if wanted.cur > 0 and wanted.cur <= record.last then return { 'RETRY', now, record.last } end
+  record.cur, record.curFire, record.next, record.nextFire = wanted.cur, wanted.curFire, wanted.next, wanted.nextFire
+  record.at = wanted.anchor
+  if hasFlag(record.flags, FLAG_CATCH_UP) then record.flags = record.flags - FLAG_CATCH_UP end
+  if record.cur == 0 and wanted.ends then record.state = STATE_ENDED end
+end
+record.grace, record.missed, record.overlap = wanted.grace, wanted.missed, wanted.overlap
+record.priority, record.lifo = wanted.priority, wanted.lifo
+record.name, record.data, record.opts, record.policies = ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+record.requests = rememberRequest(record.requests, request, ANSWER_OK)
+storePending(tag, bucket, identity, record, now)
+flushCounts(tag)
+flushHeads(tag, now)
+return { 'OK', encodeRecord(record), now }

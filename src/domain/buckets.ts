@@ -1,0 +1,17 @@
+/** How many hash buckets there are, for ever: partitions are ranges of them, and their data never moves. */
+export const BUCKETS = 256;
+
+const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte << 8;
+  for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
+  return crc & 0xffff;
+});
+
+/** The bucket of an identity: CRC16 (XMODEM, the one of Redis Cluster) of its UTF-8 bytes, modulo 256. */
+export function bucketOf(identity: string): number {
+  let crc = 0;
+  for (const byte of Buffer.from(identity, 'utf8')) {
+    crc = ((crc << 8) & 0xffff) ^ (TABLE[((crc >> 8) ^ byte) & 0xff] as number);
+  }
+  return crc & (BUCKETS - 1);
+}

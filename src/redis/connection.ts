@@ -1,0 +1,102 @@
+import { Redis, type RedisOptions } from 'ioredis';
+import { CarillonError } from '../domain/errors.js';
+
+/**
+ * Where Redis is: a URL (`redis://`, `rediss://`), ioredis options (host, port, username, password, tls, sentinels…),
+ * both (`{ url, ... }`), or a client that you made and close yourself.
+ */
+export type RedisConnectionOptions = string | (RedisOptions & { url?: string }) | Redis;
+
+export interface OpenedRedis {
+  readonly client: Redis;
+  /** Whether we made it, and so must close it. */
+  readonly owned: boolean;
+}
+
+/** The settings of a connection that only our scripts use: a call fails soon instead of hanging or repeating for long. */
+export const SCHEDULER_CONNECTION: RedisOptions = {
+  maxRetriesPerRequest: 1,
+  commandTimeout: 2000,
+  connectTimeout: 2000,
+  retryStrategy: (times) => Math.min(50 * 2 ** Math.min(times, 5), 1000),
+  reconnectOnError: (error) => error.message.startsWith('READONLY'),
+};
+
+/**
+ * Opens a connection, or takes the caller's.
+ * @param defaults used where the caller's options say nothing; a caller's own client is taken as it is.
+ * @throws CarillonError INVALID_OPTION for something that is no connection.
+ */
+export function openRedis(options: RedisConnectionOptions, defaults: RedisOptions = {}): OpenedRedis {
+  if (typeof options === 'string') return { client: fromUrl(options, defaults), owned: true };
+  if (isRedisClient(options)) return { client: options, owned: false };
+  if (typeof options !== 'object' || options === null) {
+    throw new CarillonError(
+      'INVALID_OPTION',
+      'connection must be a URL, ioredis options or an ioredis client',
+      {
+        field: 'connection',
+        given: options,
+        todo: "Give { host, port }, 'redis://host:6379' or new Redis(...).",
+      },
+    );
+  }
+  if (isOtherDriver(options)) {
+    throw new CarillonError('UNSUPPORTED', 'connection is a client of another Redis driver', {
+      field: 'connection',
+      todo: 'Give ioredis options or an ioredis client.',
+    });
+  }
+  const { url, ...rest } = options;
+  if (rest.keyPrefix) {
+    throw new CarillonError('INVALID_OPTION', 'ioredis’ keyPrefix would move keys out of their hash tag', {
+      field: 'connection.keyPrefix',
+      given: rest.keyPrefix,
+      todo: 'Use the options prefix and namespace instead.',
+    });
+  }
+  const merged = { ...defaults, ...rest };
+  return { client: url === undefined ? new Redis(merged) : fromUrl(url, merged), owned: true };
+}
+
+function fromUrl(url: string, options: RedisOptions): Redis {
+  let protocol: string;
+  try {
+    protocol = new URL(url).protocol;
+  } catch {
+    protocol = '';
+  }
+  if (protocol !== 'redis:' && protocol !== 'rediss:') {
+    throw new CarillonError('INVALID_OPTION', 'connection is no Redis URL', {
+      field: 'connection',
+      given: url.replace(/\/\/[^@]*@/, '//…@'),
+      todo: 'Write redis://[user:password@]host:port[/db], or rediss:// for TLS.',
+    });
+  }
+  return new Redis(url, options);
+}
+
+/** By shape, not by class: the caller may have another copy of ioredis. */
+function isRedisClient(value: unknown): value is Redis {
+  const client = value as Partial<Redis> | null;
+  return (
+    typeof client === 'object' &&
+    client !== null &&
+    typeof client.defineCommand === 'function' &&
+    typeof client.duplicate === 'function'
+  );
+}
+
+function isOtherDriver(value: object): boolean {
+  return 'sendCommand' in value || ('send' in value && 'connected' in value);
+}
+
+/** Closes a connection that we made: politely, and at once when the server does not answer. */
+export async function closeRedis({ client, owned }: OpenedRedis): Promise<void> {
+  if (!owned || client.status === 'end') return;
+  if (client.status !== 'ready') {
+    client.disconnect();
+    return;
+  }
+  await client.quit().catch(() => client.disconnect());
+}

@@ -1,0 +1,262 @@
+import { bucketOf } from '../domain/buckets.js';
+import { identityOf } from '../domain/ids.js';
+import { type RecordState, STATES } from '../domain/states.js';
+import { decodeRecord, type JobOrSchedule, type NewJobParts, packNewJob } from './record.js';
+import { asBytes, asList, asNumber, asText } from './replies.js';
+import { callHash, requestHash } from './request-id.js';
+import type { ScriptArgument } from './script-runner.js';
+import type { Shard } from './shard.js';
+import { statusError } from './status.js';
+
+/** What a submit did with a job. */
+export type SubmitAnswer = 'created' | 'existing' | 'replaced' | 'fired';
+
+/** One job of a submit, packed by the client. */
+export interface SubmitItem {
+  jobId: string;
+  /** ms since 1970, or ms from now when `relative`. */
+  time: number;
+  relative: boolean;
+  /** The caller chose the id: duplicates are possible and asked for. */
+  chosen: boolean;
+  replace: boolean;
+  /** BullMQ's own rule: an id is free once its hash is gone. */
+  noWindow: boolean;
+  parts: NewJobParts;
+}
+
+export interface SubmitResult {
+  answer: SubmitAnswer | 'ID_IN_USE';
+  /** The id of the job that stands: another one's, when deduplicated. */
+  jobId: string;
+  scheduledFor: number;
+}
+
+export interface SubmitOptions {
+  requestId: string;
+  /** ms; how long an ended id answers `fired`. */
+  duplicateWindow: number;
+  /** 0 for no limit. */
+  maxPending: number;
+}
+
+/** Items of one script call: it stays under about 5 ms. */
+export const SUBMIT_ITEMS = 250;
+export const SUBMIT_BYTES = 256 * 1024;
+
+const ITEM = { delay: 1, chosen: 2, replace: 4, noWindow: 8 } as const;
+
+/** A changed or found record and Redis' clock in ms. */
+export interface RecordReply {
+  record: JobOrSchedule | undefined;
+  now: number;
+}
+
+/** Everything that our tier knows of one identity. */
+export interface FoundJob {
+  now: number;
+  record: JobOrSchedule | undefined;
+  quarantined: { since: number; reason: string } | undefined;
+  /** When an earlier job of the id ended, within the duplicate window. */
+  ended: { at: number; how: number } | undefined;
+  /** The last tick of a schedule that was deleted within the duplicate window. */
+  last: number;
+}
+
+/** The calls that producers make on one shard. Each mutating call carries a request id. */
+export class JobScripts {
+  constructor(private readonly shard: Shard) {}
+
+  /** Stores up to {@link SUBMIT_ITEMS} jobs of one queue. */
+  async submit(queue: string, items: readonly SubmitItem[], options: SubmitOptions): Promise<SubmitResult[]> {
+    const { status, rest } = await this.shard.run('submit-jobs', 'deny-oom', [
+      this.shard.base,
+      this.shard.namespace,
+      queue,
+      callHash(options.requestId),
+      options.duplicateWindow,
+      options.maxPending,
+      Buffer.concat(items.map((item) => packItem(queue, item))),
+    ]);
+    if (status !== 'OK') throw statusError(status, rest[0] === undefined ? undefined : asText(rest[0]));
+    const answers = asList(rest[0]);
+    return items.map((_, index) => ({
+      answer: asText(answers[index * 3]) as SubmitResult['answer'],
+      jobId: asText(answers[index * 3 + 1]),
+      scheduledFor: asNumber(answers[index * 3 + 2]),
+    }));
+  }
+
+  /** Moves a job to `time` (ms since 1970, or from now when `relative`). @throws CarillonError NOT_FOUND */
+  reschedule(
+    queue: string,
+    jobId: string,
+    time: number,
+    relative: boolean,
+    requestId: string,
+  ): Promise<RecordReply> {
+    return this.#edit('reschedule-job', queue, jobId, requestId, [time, relative ? 1 : 0]);
+  }
+
+  /** Replaces the parts that are given. @throws CarillonError NOT_FOUND */
+  update(
+    queue: string,
+    jobId: string,
+    change: { name?: string; data?: string; opts?: string; priority?: number; lifo?: boolean },
+    requestId: string,
+  ): Promise<RecordReply> {
+    const parts =
+      (change.name === undefined ? '' : 'n') +
+      (change.data === undefined ? '' : 'd') +
+      (change.opts === undefined ? '' : 'o') +
+      (change.priority === undefined && change.lifo === undefined ? '' : 'p');
+    return this.#edit('update-job', queue, jobId, requestId, [
+      parts,
+      change.name ?? '',
+      change.data ?? '',
+      change.opts ?? '',
+      change.priority ?? 0,
+      change.lifo ? 1 : 0,
+    ]);
+  }
+
+  /** Ends a pending job, or deletes a schedule. @throws CarillonError NOT_FOUND */
+  cancel(queue: string, jobId: string, reason: string, requestId: string): Promise<RecordReply> {
+    return this.#edit('cancel-job', queue, jobId, requestId, [reason], 'allow-oom');
+  }
+
+  /** @throws CarillonError NOT_FOUND */
+  pause(queue: string, jobId: string, note: string, requestId: string): Promise<RecordReply> {
+    return this.#edit('pause-job', queue, jobId, requestId, [note]);
+  }
+
+  /** @throws CarillonError NOT_FOUND, CONFLICT when it is not paused */
+  resume(queue: string, jobId: string, requestId: string): Promise<RecordReply> {
+    return this.#edit('resume-job', queue, jobId, requestId, []);
+  }
+
+  /** Puts a pending job into its queue now. @throws CarillonError NOT_FOUND, QUEUE_BROKEN, ID_IN_USE */
+  promote(queue: string, jobId: string, requestId: string): Promise<RecordReply> {
+    return this.#edit('promote-job', queue, jobId, requestId, [this.shard.namespace]);
+  }
+
+  /** Puts a quarantined record back, or drops it for good. @throws CarillonError NOT_FOUND, BAD_RECORD, ID_IN_USE */
+  releaseQuarantine(
+    queue: string,
+    jobId: string,
+    verb: 'release' | 'discard',
+    requestId: string,
+  ): Promise<RecordReply> {
+    return this.#edit('release-quarantine', queue, jobId, requestId, [verb]);
+  }
+
+  async get(queue: string, jobId: string): Promise<FoundJob> {
+    const identity = identityOf(queue, jobId);
+    const { status, rest } = await this.shard.run('get-job', 'read-only', ['', bucketOf(identity), identity]);
+    if (status !== 'OK') throw statusError(status);
+    const record = asBytes(rest[1]);
+    const kept = asBytes(rest[2]);
+    const endedAt = asNumber(rest[3]);
+    return {
+      now: asNumber(rest[0]),
+      record: record.length > 0 ? decodeRecord(record) : undefined,
+      quarantined: kept.length > 0 ? readQuarantined(kept) : undefined,
+      ended: endedAt > 0 ? { at: endedAt, how: asNumber(rest[4]) } : undefined,
+      last: asNumber(rest[5]),
+    };
+  }
+
+  /** A page of one bucket's records. The cursor starts and ends at `'0'`; a page may be empty in between. */
+  async list(
+    bucket: number,
+    cursor: string,
+    filter: { queue?: string; kind?: 'job' | 'schedule'; states?: readonly RecordState[]; count?: number },
+  ): Promise<{ cursor: string; found: { identity: string; bytes: Buffer }[] }> {
+    const states = filter.states ? `,${filter.states.map((state) => STATES[state].code).join(',')},` : '';
+    const kind = filter.kind === undefined ? '' : filter.kind === 'job' ? '0' : '1';
+    const { status, rest } = await this.shard.run('list-jobs', 'read-only', [
+      '',
+      bucket,
+      cursor,
+      filter.count ?? 100,
+      filter.queue ?? '',
+      kind,
+      states,
+    ]);
+    if (status !== 'OK') throw statusError(status);
+    const list = asList(rest[1]);
+    const found: { identity: string; bytes: Buffer }[] = [];
+    for (let i = 0; i < list.length; i += 2)
+      found.push({ identity: asText(list[i]), bytes: asBytes(list[i + 1]) });
+    return { cursor: asText(rest[0]), found };
+  }
+
+  /** A page of one bucket's timers in order of fire time; `next` is -1 at the end. */
+  async listDue(
+    bucket: number,
+    offset: number,
+    count: number,
+    queue = '',
+  ): Promise<{ next: number; timers: { identity: string; fireAt: number }[] }> {
+    const { status, rest } = await this.shard.run('list-due', 'read-only', [
+      '',
+      bucket,
+      offset,
+      count,
+      queue,
+    ]);
+    if (status !== 'OK') throw statusError(status);
+    const list = asList(rest[1]);
+    const timers: { identity: string; fireAt: number }[] = [];
+    for (let i = 0; i < list.length; i += 2) {
+      timers.push({ identity: asText(list[i]), fireAt: asNumber(list[i + 1]) });
+    }
+    return { next: asNumber(rest[0]), timers };
+  }
+
+  async #edit(
+    script: string,
+    queue: string,
+    jobId: string,
+    requestId: string,
+    args: readonly ScriptArgument[],
+    flag: 'deny-oom' | 'allow-oom' = 'deny-oom',
+  ): Promise<RecordReply> {
+    const identity = identityOf(queue, jobId);
+    const { status, rest } = await this.shard.run(script, flag, [
+      this.shard.base,
+      bucketOf(identity),
+      identity,
+      requestHash(requestId),
+      ...args,
+    ]);
+    if (status !== 'OK')
+      throw statusError(status, rest[0] === undefined ? undefined : asText(rest[0]), 'jobId');
+    const text = asBytes(rest[0]);
+    return { record: text.length > 0 ? decodeRecord(text) : undefined, now: asNumber(rest[1]) };
+  }
+}
+
+function packItem(queue: string, item: SubmitItem): Buffer {
+  const { flags, rest } = packNewJob(item.parts);
+  const id = Buffer.from(item.jobId, 'utf8');
+  const header = Buffer.allocUnsafe(15);
+  header.writeUInt8(
+    (item.relative ? ITEM.delay : 0) |
+      (item.chosen ? ITEM.chosen : 0) |
+      (item.replace ? ITEM.replace : 0) |
+      (item.noWindow ? ITEM.noWindow : 0),
+    0,
+  );
+  header.writeUInt8(flags, 1);
+  header.writeUInt8(bucketOf(identityOf(queue, item.jobId)), 2);
+  header.writeUInt16BE(id.length, 3);
+  header.writeUIntBE(item.time, 5, 6);
+  header.writeUInt32BE(rest.length, 11);
+  return Buffer.concat([header, id, rest]);
+}
+
+function readQuarantined(bytes: Buffer): { since: number; reason: string } {
+  const length = bytes.readUInt16BE(6);
+  return { since: bytes.readUIntBE(0, 6), reason: bytes.toString('utf8', 8, 8 + length) };
+}

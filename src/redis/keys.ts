@@ -1,0 +1,85 @@
+/**
+ * Every key that Carillon writes, built here and nowhere else (Lua builds the same names from the tag). The tag in
+ * braces keeps all keys that one script touches in one slot of a Redis Cluster.
+ */
+export class Keys {
+  /** `{namespace}`, or `{namespace:shard}` when there is more than one shard. */
+  readonly tag: string;
+
+  constructor(
+    readonly namespace: string,
+    readonly shard = 0,
+    readonly shards = 1,
+  ) {
+    this.tag = shards === 1 ? `{${namespace}}` : `{${namespace}:${shard}}`;
+  }
+
+  /** STRING: shards, format and queue prefix of the namespace, written once. */
+  get layout(): string {
+    return `${this.namespace}:layout`;
+  }
+  /** Never exist; each script declares both, so that a slot migration answers TRYAGAIN before anything is written. */
+  get none(): [string, string] {
+    return [`${this.tag}:none1`, `${this.tag}:none2`];
+  }
+  /** HASH: layout hash, the counter of inc and ver, generations of `spent`. */
+  get meta(): string {
+    return `${this.tag}:meta`;
+  }
+  /** HASH: bucket → fence text. */
+  get fence(): string {
+    return `${this.tag}:fence`;
+  }
+  /** ZSET: bucket (or `p<bucket>` for plan) → its head’s time. */
+  get heads(): string {
+    return `${this.tag}:heads`;
+  }
+  /** HASH: `<queue>:<state>` → count, `<queue>:broken` → since|reason. */
+  get queues(): string {
+    return `${this.tag}:queues`;
+  }
+  /** HASH: standalone coordination: holder, token, beat, epoch. */
+  get leader(): string {
+    return `${this.tag}:leader`;
+  }
+  /** STREAM: recent ends that BullMQ does not know. */
+  get history(): string {
+    return `${this.tag}:history`;
+  }
+  /** CHANNEL: a job is due soon: its time in ms. */
+  get wake(): string {
+    return `${this.tag}:wake`;
+  }
+  /** STRING, in tests with a virtual clock only: its ms. */
+  get clock(): string {
+    return `${this.tag}:clock`;
+  }
+  /** HASH: identity → record. */
+  jobs(bucket: number): string {
+    return `${this.tag}:${bucket}:jobs`;
+  }
+  /** ZSET: identity → fire time in ms. */
+  due(bucket: number): string {
+    return `${this.tag}:${bucket}:due`;
+  }
+  /** ZSET: schedule’s identity → when the planner’s answer is needed, in ms. */
+  plan(bucket: number): string {
+    return `${this.tag}:${bucket}:plan`;
+  }
+  /** ZSET: identity of a job whose queue is broken → fire time in ms. */
+  parked(bucket: number): string {
+    return `${this.tag}:${bucket}:parked`;
+  }
+  /** HASH: identity → since, reason, record. */
+  quarantine(bucket: number): string {
+    return `${this.tag}:${bucket}:quarantine`;
+  }
+  /** HASH: ended identity → when, how, requests. `short` for ids that were generated. */
+  spent(bucket: number, generation: number, short = false): string {
+    return `${this.tag}:${bucket}:${short ? 'spent-short' : 'spent'}:${generation}`;
+  }
+  /** HASH: deduplication id → inc, expiry, bucket, job id, while the job is in our tier. */
+  dedup(queue: string): string {
+    return `${this.tag}:dedup:${queue}`;
+  }
+}

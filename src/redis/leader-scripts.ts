@@ -1,0 +1,196 @@
+import { asBytes, asList, asNumber, asText } from './replies.js';
+import type { Reply } from './script-runner.js';
+import type { Shard } from './shard.js';
+import { statusError } from './status.js';
+
+/** A contiguous range of buckets that the caller leads, and the fence that proves it. */
+export interface OwnedRange {
+  first: number;
+  last: number;
+  /** Since when the range is served without a break, in ms of Redis' clock. */
+  servedFrom: number;
+  /** `<epoch number>|<epoch id>|<token>|<holder>`. */
+  fence: string;
+}
+
+export interface PopResult {
+  now: number;
+  popped: number;
+  /** The earliest known head of an owned bucket in ms; 0 when none is near. */
+  nextHead: number;
+  /** Buckets with schedules for the planner. */
+  planned: number[];
+  /** Buckets whose fence is above ours: the term is over. */
+  fenced: number[];
+  /** Buckets whose fence is below ours: a failover lost the raise. */
+  lower: number[];
+  /** What was set aside, parked or repaired, one line each: `<WORD> <detail>`. */
+  trouble: string[];
+  /** Bytes of records read. */
+  bytes: number;
+}
+
+export interface PlanItem {
+  bucket: number;
+  identity: string;
+  record: Buffer;
+  askedAt: number;
+  /** Whether its pending tick stands in due: then only its successor is asked for. */
+  due: boolean;
+}
+
+/** An answer of the planner; lua/set-next.lua says what each operation means. */
+export type PlanAnswer = { bucket: number; identity: string; inc: string; ver: string } & (
+  | { op: 'append'; tail: number; tick: number; fireAt: number }
+  | {
+      op: 'resolve';
+      cur: number;
+      last: number;
+      newLast: number;
+      newCur: number;
+      newCurFire: number;
+      newNext: number;
+      newNextFire: number;
+      catchUp: boolean;
+      ends: boolean;
+      skipped: { at: number; reason: string }[];
+    }
+  | { op: 'defer'; planAt: number }
+  | { op: 'suspend'; reason: string }
+  | { op: 'end'; reason: string }
+  | { op: 'forget' }
+);
+
+/** The calls that a leader makes on its shard; all but reads are judged by fence. */
+export class LeaderScripts {
+  constructor(private readonly shard: Shard) {}
+
+  /**
+   * Moves what is due. `limit` records and `bytes` at most in one call.
+   * @param headroom runs the twin that Redis lets grow memory above maxmemory.
+   */
+  async popDue(
+    owned: readonly OwnedRange[],
+    options: { limit: number; bytes: number; prove: boolean; headroom?: boolean },
+  ): Promise<PopResult> {
+    const rest = await this.#run('pop-due', options.headroom ? 'allow-oom' : 'deny-oom', [
+      this.shard.base,
+      this.shard.namespace,
+      packOwned(owned),
+      options.limit,
+      options.bytes,
+      options.prove ? 1 : 0,
+    ]);
+    return {
+      now: asNumber(rest[0]),
+      popped: asNumber(rest[1]),
+      nextHead: asNumber(rest[2]),
+      planned: asList(rest[3]).map(asNumber),
+      fenced: asList(rest[4]).map(asNumber),
+      lower: asList(rest[5]).map(asNumber),
+      trouble: asList(rest[6]).map(asText),
+      bytes: asNumber(rest[7]),
+    };
+  }
+
+  async readPlan(
+    buckets: readonly number[],
+    limit: number,
+    bytes: number,
+  ): Promise<{ now: number; items: PlanItem[] }> {
+    const rest = await this.#run('read-plan', 'read-only', [buckets.join(','), limit, bytes]);
+    const list = asList(rest[1]);
+    const items: PlanItem[] = [];
+    for (let i = 0; i < list.length; i += 5) {
+      items.push({
+        bucket: asNumber(list[i]),
+        identity: asText(list[i + 1]),
+        record: asBytes(list[i + 2]),
+        askedAt: asNumber(list[i + 3]),
+        due: asNumber(list[i + 4]) === 1,
+      });
+    }
+    return { now: asNumber(rest[0]), items };
+  }
+
+  /** One outcome an answer: `OK`, `CONFLICT`, `KEPT`, `FENCED` or `BAD_RECORD ...`. */
+  async setNext(
+    owned: readonly OwnedRange[],
+    answers: readonly PlanAnswer[],
+  ): Promise<{ outcomes: string[]; now: number }> {
+    const rest = await this.#run('set-next', 'deny-oom', [packOwned(owned), JSON.stringify(answers)]);
+    return { outcomes: asList(rest[0]).map(asText), now: asNumber(rest[1]) };
+  }
+
+  /** Raises the fences of the ranges. */
+  async takeOver(
+    owned: readonly OwnedRange[],
+  ): Promise<{ raised: number; fenced: number[]; otherEpoch: number[]; now: number }> {
+    const rest = await this.#run('take-over', 'allow-oom', [packOwned(owned)]);
+    return {
+      raised: asNumber(rest[0]),
+      fenced: asList(rest[1]).map(asNumber),
+      otherEpoch: asList(rest[2]).map(asNumber),
+      now: asNumber(rest[3]),
+    };
+  }
+
+  /** Probes a broken queue from bucket `from` on; `next` is 256 when all owned buckets are done. */
+  async unparkQueue(
+    owned: readonly OwnedRange[],
+    queue: string,
+    from: number,
+    limit: number,
+  ): Promise<{ broken: string } | { moved: number; next: number }> {
+    const args = [this.shard.base, packOwned(owned), queue, from, limit];
+    const { status, rest } = await this.shard.run('unpark-queue', 'deny-oom', args);
+    if (status === 'BROKEN') return { broken: asText(rest[0]) };
+    if (status !== 'OK') throw statusError(status);
+    return { moved: asNumber(rest[0]), next: asNumber(rest[1]) };
+  }
+
+  /** Re-reads all heads; returns how many buckets have something pending. */
+  async refreshHeads(owned: readonly OwnedRange[]): Promise<number> {
+    return asNumber((await this.#run('refresh-heads', 'allow-oom', [packOwned(owned)]))[0]);
+  }
+
+  /** Repairs the indexes of one page of a bucket. */
+  async sweepBucket(
+    owned: readonly OwnedRange[],
+    bucket: number,
+    cursor: string,
+    count: number,
+  ): Promise<{ cursor: string; repaired: string[] }> {
+    const rest = await this.#run('sweep-bucket', 'deny-oom', [packOwned(owned), bucket, cursor, count]);
+    return { cursor: asText(rest[0]), repaired: asList(rest[1]).map(asText) };
+  }
+
+  /** Ages the duplicate windows and the history; all in ms. */
+  async rotateSpent(window: number, shortWindow: number, history: number): Promise<number> {
+    return asNumber((await this.#run('rotate-spent', 'allow-oom', [window, shortWindow, history]))[0]);
+  }
+
+  async #run(
+    name: string,
+    flag: 'deny-oom' | 'allow-oom' | 'read-only',
+    args: (string | number | Buffer)[],
+  ): Promise<Reply[]> {
+    const { status, rest } = await this.shard.run(name, flag, args);
+    if (status !== 'OK') throw statusError(status);
+    return rest;
+  }
+}
+
+function packOwned(owned: readonly OwnedRange[]): Buffer {
+  return Buffer.concat(
+    owned.map((range) => {
+      const fence = Buffer.from(range.fence, 'utf8');
+      const header = Buffer.allocUnsafe(10);
+      header.writeUInt8(range.first, 0);
+      header.writeUInt8(range.last, 1);
+      header.writeUIntBE(range.servedFrom, 2, 6);
+      header.writeUInt16BE(fence.length, 8);
+      return Buffer.concat([header, fence]);
+    }),
+  );
+}

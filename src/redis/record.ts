@@ -1,0 +1,214 @@
+import { CarillonError } from '../domain/errors.js';
+import { type RecordState, stateOf } from '../domain/states.js';
+
+/**
+ * The record codec; lua/lib/record.lua is its other half. A record is a short packed header, the only part that Lua
+ * reads and rewrites, and the client's own bytes behind it, which nobody re-encodes. All numbers are big-endian.
+ *
+ * | bytes | field |
+ * |---|---|
+ * | 1 | format in the high four bits, kind in the low four (0 job, 1 schedule) |
+ * | 1 | state in the high four bits, number of remembered requests in the low four |
+ * | 1 | flags, see {@link FLAGS} |
+ * | 7 | inc: the incarnation, ms·1024 + n; it also tells when the job was accepted |
+ * | 6 | at: a job's scheduled time, a schedule's anchor, in ms |
+ * | 8 each | requests: 7 bytes of hash, 1 of answer |
+ * | 1, 3 | lengths of name and data |
+ * | 7, 4, 6, 2 | by flag: ver; priority + lifo·2^24; timestamp; length of the note |
+ * | 43 | a schedule's last, cur, curFire, next, nextFire (6 each), count and grace (4 each), missed, overlap (1 each), policies' length (3) |
+ * | … | name, data, options, policies, note; the options take what the lengths leave |
+ */
+export const RECORD_FORMAT = 1;
+
+/** The flag bits of a record's header. */
+export const FLAGS = {
+  ver: 1,
+  priority: 2,
+  timestamp: 4,
+  dedup: 8,
+  note: 16,
+  generated: 32,
+  catchUp: 64,
+} as const;
+
+const LIFO = 0x1000000;
+const INC_PER_MS = 1024;
+
+interface RecordBase {
+  state: RecordState;
+  flags: number;
+  inc: number;
+  ver: number;
+  /** When Redis accepted it, in ms. */
+  timestamp: number;
+  priority: number;
+  lifo: boolean;
+  requests: number;
+  name: string;
+  /** The client's JSON text. */
+  data: string;
+  /** BullMQ's encoded options as JSON text; empty stands for `{"attempts":0}`. */
+  opts: string;
+  note?: string;
+}
+
+/** A pending one-time job. */
+export interface JobRecord extends RecordBase {
+  kind: 'job';
+  /** The scheduled time in ms. */
+  at: number;
+}
+
+/** A schedule. Times in ms; 0 stands for none. */
+export interface ScheduleRecord extends RecordBase {
+  kind: 'schedule';
+  anchor: number;
+  /** High-water mark: no tick at or below it fires again. */
+  last: number;
+  /** The pending tick and when it fires. */
+  cur: number;
+  curFire: number;
+  /** Its successor, swapped in when cur fires. */
+  next: number;
+  nextFire: number;
+  count: number;
+  grace: number;
+  missed: number;
+  overlap: number;
+  /** The definition as JSON text. */
+  policies: string;
+}
+
+export type JobOrSchedule = JobRecord | ScheduleRecord;
+
+/** Reads numbers off a record. 7-byte integers stay below 2^53. */
+class Reader {
+  position = 0;
+  constructor(readonly bytes: Buffer) {}
+
+  uint(length: number): number {
+    const end = this.position + length;
+    if (end > this.bytes.length) throw new RangeError('the record ends early');
+    const value =
+      length === 7
+        ? this.bytes.readUIntBE(this.position, 3) * 0x100000000 + this.bytes.readUInt32BE(this.position + 3)
+        : this.bytes.readUIntBE(this.position, length);
+    this.position = end;
+    return value;
+  }
+
+  text(length: number): string {
+    const end = this.position + length;
+    if (length < 0 || end > this.bytes.length) throw new RangeError('the lengths do not fit the record');
+    const value = this.bytes.toString('utf8', this.position, end);
+    this.position = end;
+    return value;
+  }
+}
+
+/**
+ * Reads a record as Redis holds it.
+ * @throws CarillonError BAD_RECORD for bytes that are no whole record of this format.
+ */
+export function decodeRecord(bytes: Buffer): JobOrSchedule {
+  try {
+    return decode(new Reader(bytes));
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new CarillonError('BAD_RECORD', `not a record that this version reads: ${why}`, {
+      given: bytes.toString('hex').slice(0, 60),
+      todo: 'Run `carillon doctor`; upgrade if another version wrote it.',
+      cause,
+    });
+  }
+}
+
+function decode(reader: Reader): JobOrSchedule {
+  const head = reader.uint(1);
+  const stateAndRequests = reader.uint(1);
+  const flags = reader.uint(1);
+  if (head >> 4 !== RECORD_FORMAT) throw new RangeError(`format ${head >> 4}`);
+  const kind = head & 15;
+  if (kind > 1) throw new RangeError(`unknown kind ${kind}`);
+  const state = stateOf(stateAndRequests >> 4);
+  if (state === undefined) throw new RangeError(`unknown state ${stateAndRequests >> 4}`);
+  const inc = reader.uint(7);
+  const at = reader.uint(6);
+  const requests = stateAndRequests & 15;
+  reader.position += requests * 8;
+  const nameLength = reader.uint(1);
+  const dataLength = reader.uint(3);
+  const ver = flags & FLAGS.ver ? reader.uint(7) : inc;
+  const order = flags & FLAGS.priority ? reader.uint(4) : 0;
+  const timestamp = flags & FLAGS.timestamp ? reader.uint(6) : Math.floor(inc / INC_PER_MS);
+  const noteLength = flags & FLAGS.note ? reader.uint(2) : 0;
+  const ticks = kind === 1 ? readTicks(reader) : undefined;
+  const policiesLength = ticks ? reader.uint(3) : 0;
+  const name = reader.text(nameLength);
+  const data = reader.text(dataLength);
+  const opts = reader.text(reader.bytes.length - reader.position - policiesLength - noteLength);
+  const policies = reader.text(policiesLength);
+  const note = reader.text(noteLength);
+  const base: RecordBase = {
+    state,
+    flags,
+    inc,
+    ver,
+    timestamp,
+    priority: order % LIFO,
+    lifo: order >= LIFO,
+    requests,
+    name,
+    data,
+    opts,
+    ...(noteLength > 0 ? { note } : {}),
+  };
+  if (ticks) return { kind: 'schedule', anchor: at, ...base, ...ticks, policies };
+  return { kind: 'job', at, ...base };
+}
+
+function readTicks(reader: Reader) {
+  return {
+    last: reader.uint(6),
+    cur: reader.uint(6),
+    curFire: reader.uint(6),
+    next: reader.uint(6),
+    nextFire: reader.uint(6),
+    count: reader.uint(4),
+    grace: reader.uint(4),
+    missed: reader.uint(1),
+    overlap: reader.uint(1),
+  };
+}
+
+/** What the client packs of a new one-time job: all that stands behind the requests. */
+export interface NewJobParts {
+  name: Buffer;
+  data: Buffer;
+  opts: Buffer;
+  priority: number;
+  lifo: boolean;
+  /** Only when the caller gave one; else the time of acceptance counts. */
+  timestamp: number | undefined;
+  dedup: boolean;
+  generated: boolean;
+}
+
+/** The flags byte and the packed rest of a new job; the script adds state, inc, time and requests. */
+export function packNewJob(parts: NewJobParts): { flags: number; rest: Buffer } {
+  const ordered = parts.priority > 0 || parts.lifo;
+  const header = Buffer.allocUnsafe(4 + (ordered ? 4 : 0) + (parts.timestamp !== undefined ? 6 : 0));
+  header.writeUInt8(parts.name.length, 0);
+  header.writeUIntBE(parts.data.length, 1, 3);
+  let position = 4;
+  let flags = (parts.dedup ? FLAGS.dedup : 0) | (parts.generated ? FLAGS.generated : 0);
+  if (ordered) {
+    flags |= FLAGS.priority;
+    position = header.writeUInt32BE(parts.priority + (parts.lifo ? LIFO : 0), position);
+  }
+  if (parts.timestamp !== undefined) {
+    flags |= FLAGS.timestamp;
+    header.writeUIntBE(parts.timestamp, position, 6);
+  }
+  return { flags, rest: Buffer.concat([header, parts.name, parts.data, parts.opts]) };
+}

@@ -1,0 +1,113 @@
+import { CarillonError, type ErrorCode, isCarillonError } from '../domain/errors.js';
+
+/** Which words a script may answer with besides its success, and the error each one is. */
+const STATUS_ERRORS: Record<string, { code: ErrorCode; message: string; todo: string; retryable?: boolean }> =
+  {
+    WRONG_LAYOUT: {
+      code: 'WRONG_LAYOUT',
+      message: 'the namespace was laid out with other settings, or was deleted under a running client',
+      todo: 'Use one prefix and one number of shards for all clients of a namespace; restart the client if it was recreated.',
+    },
+    NOT_FOUND: {
+      code: 'NOT_FOUND',
+      message: 'no pending job or schedule has this id',
+      todo: 'Check queue and id.',
+    },
+    NOT_A_JOB: {
+      code: 'UNSUPPORTED',
+      message: 'the id belongs to a schedule, not to a one-time job',
+      todo: 'Use queue.schedules for it.',
+    },
+    NOT_PAUSED: { code: 'CONFLICT', message: 'it is not paused', todo: 'Nothing needs to be done.' },
+    BAD_RECORD: {
+      code: 'BAD_RECORD',
+      message: 'its record cannot be read',
+      todo: 'Run `carillon doctor`; the record is set aside, not lost.',
+    },
+    OUT_OF_RANGE: {
+      code: 'INVALID_OPTION',
+      message: 'the time lies outside 1970-01-01 to 9999-12-31',
+      todo: 'Give an earlier time.',
+    },
+    ID_IN_USE: {
+      code: 'ID_IN_USE',
+      message: 'a schedule and a one-time job of one queue cannot share an id',
+      todo: 'Give one of the two another id.',
+    },
+    ID_TAKEN: {
+      code: 'ID_IN_USE',
+      message: 'BullMQ holds another job under this id',
+      todo: 'Remove that job from the queue, or use another id.',
+    },
+    QUEUE_BROKEN: {
+      code: 'QUEUE_BROKEN',
+      message: 'a key of the BullMQ queue has the wrong type',
+      todo: 'Find who wrote it, and delete or rename that key; the queue resumes by itself.',
+      retryable: true,
+    },
+    QUOTA: {
+      code: 'QUOTA',
+      message: 'the queue holds as many pending jobs as its maxPending allows',
+      todo: 'Wait until some have fired, or raise maxPending.',
+      retryable: true,
+    },
+    CONFLICT: {
+      code: 'CONFLICT',
+      message: 'somebody else changed it at the same time',
+      todo: 'Read it again and repeat the change.',
+      retryable: true,
+    },
+    FENCED: {
+      code: 'FENCED',
+      message: 'another instance leads this bucket now',
+      todo: 'Nothing: this term has ended.',
+    },
+  };
+
+/** The error of a status word, with what the script added to it. */
+export function statusError(status: string, detail?: string, field?: string): CarillonError {
+  const entry = STATUS_ERRORS[status];
+  if (entry === undefined)
+    return new CarillonError('BAD_SCRIPT', `a script answered the unknown status ${status}`);
+  return new CarillonError(entry.code, detail ? `${entry.message} (${detail})` : entry.message, {
+    todo: entry.todo,
+    retryable: entry.retryable ?? false,
+    ...(field !== undefined ? { field } : {}),
+  });
+}
+
+/** Redis' own error words that hold a shard's dispatch: nothing is wrong with any record. */
+const SERVER_WORDS = [
+  'OOM', 'MISCONF', 'NOREPLICAS', 'READONLY', 'LOADING', 'MASTERDOWN', 'CLUSTERDOWN', 'TRYAGAIN', 'MOVED', 'ASK', 'BUSY', 'UNKILLABLE',
+] as const; // biome-ignore format: one list
+export type ServerWord = (typeof SERVER_WORDS)[number];
+
+/** The word by which Redis refuses for a reason of its own, or undefined. */
+export function serverWord(error: unknown): ServerWord | undefined {
+  if (!(error instanceof Error)) return undefined;
+  return SERVER_WORDS.find(
+    (word) => error.message.startsWith(`${word} `) || error.message.includes(`-${word} `),
+  );
+}
+
+/** Turns what Redis or the connection threw into a CarillonError; the cause is kept. */
+export function redisError(error: unknown): CarillonError {
+  if (isCarillonError(error)) return error;
+  const word = serverWord(error);
+  const text = error instanceof Error ? error.message : String(error);
+  if (word === 'OOM') {
+    return new CarillonError('OUT_OF_MEMORY', 'Redis is at its maxmemory and refused the write', {
+      todo: 'Raise maxmemory or remove finished jobs; nothing was written.',
+      retryable: true,
+      cause: error,
+    });
+  }
+  const isLuaError = /user_script|Error running script|@user_script/.test(text) && word === undefined;
+  return new CarillonError(isLuaError ? 'BAD_SCRIPT' : 'REDIS_UNAVAILABLE', `Redis: ${text}`, {
+    todo: isLuaError
+      ? 'This is a fault of Carillon: please report it.'
+      : 'The call may have run: repeat it with the same id.',
+    retryable: !isLuaError,
+    cause: error,
+  });
+}
