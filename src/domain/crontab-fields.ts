@@ -1,0 +1,55 @@
+import { type CronField, DAY_OF_MONTH, DAY_OF_WEEK, HOUR, MINUTE, MONTH } from './cron-fields.js';
+
+/** The nicknames of crontab files; crond knows them in lower case only. */
+const NICKNAMES = new Set(['@yearly', '@annually', '@monthly', '@weekly', '@daily', '@midnight', '@hourly']);
+const FIELDS = [MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK];
+
+/**
+ * Why crond would not take these fields; undefined if it would. A line that crond refuses has never run, and the
+ * wider notation of Carillon's own expressions must not wake it up.
+ * @param fields five fields, or one nickname.
+ */
+export function crondRefusal(fields: readonly string[]): string | undefined {
+  const [first = ''] = fields;
+  if (first.startsWith('@')) {
+    if (first === '@reboot') return 'start-up event, no clock time';
+    return NICKNAMES.has(first) ? undefined : 'unknown nickname (names are lower case)';
+  }
+  for (const [i, field] of FIELDS.entries()) {
+    for (const item of (fields[i] ?? '').split(',')) {
+      const problem = itemProblem(field, item);
+      if (problem !== undefined) return `${field.label}: ${problem}`;
+    }
+  }
+  return undefined;
+}
+
+function itemProblem(field: CronField, item: string): string | undefined {
+  if (item === '') return 'empty list item';
+  const [range = '', step, ...more] = item.split('/');
+  if (more.length > 0 || (step !== undefined && !/^0*[1-9]\d*$/.test(step))) return 'bad step';
+  if (range === '*') return undefined;
+  // Random values, which cronie and OpenBSD have; compiling them judges their ends.
+  if (range.includes('~')) return undefined;
+  const [first = '', last, ...rest] = range.split('-');
+  if (rest.length > 0) return `bad value ${range}`;
+  const from = readValue(field, first);
+  if (typeof from === 'string') return from;
+  if (last === undefined) {
+    if (step === undefined) return undefined;
+    return 'start/step without a range: Vixie refuses, many others read it as start-max/step';
+  }
+  const to = readValue(field, last);
+  if (typeof to === 'string') return to;
+  return from > to ? `reversed range ${range}` : undefined;
+}
+
+/** A number or a three-letter name as its value, or what is wrong with it. */
+function readValue(field: CronField, text: string): number | string {
+  const name = text.length === 3 ? field.names?.get(text.toUpperCase()) : undefined;
+  if (name !== undefined) return name;
+  if (!/^\d+$/.test(text)) return `bad value ${text}`;
+  const value = Number(text);
+  const max = field === DAY_OF_WEEK ? 7 : field.max;
+  return value < field.min || value > max ? `out of range ${text}` : value;
+}

@@ -1,0 +1,161 @@
+import { crondRefusal } from './crontab-fields.js';
+import { isCarillonError } from './errors.js';
+import { compileSchedule } from './fire-times.js';
+import { checkTimeZone } from './time-zone-names.js';
+
+interface Line {
+  /** Counted from 1. */
+  readonly line: number;
+  /** What the reader should know, as short sentences. */
+  readonly notes: readonly string[];
+}
+
+/** A line that runs a command at times. */
+export interface CrontabEntry extends Line {
+  readonly kind: 'entry';
+  /** Five fields separated by one blank, or a nickname. */
+  readonly expression: string;
+  /** The zone set by the last `CRON_TZ` above; undefined where none is set. */
+  readonly tz: string | undefined;
+  /** The user column of a system crontab. */
+  readonly user: string | undefined;
+  /** The command, with `\%` put back to `%`. */
+  readonly command: string;
+  /** What follows the first bare `%`, with further ones as line breaks; undefined if there is none. */
+  readonly stdin: string | undefined;
+  /** The variables set above, without `CRON_TZ`. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface CrontabVariable extends Line {
+  readonly kind: 'env';
+  readonly name: string;
+  readonly value: string;
+}
+
+export interface CrontabRefusal extends Line {
+  readonly kind: 'refused';
+  readonly reason: string;
+  /** The line's parts as far as they could be told apart. */
+  readonly expression: string;
+  readonly tz: string | undefined;
+  readonly user: string | undefined;
+  readonly command: string;
+}
+
+export interface CrontabGap extends Line {
+  readonly kind: 'comment' | 'blank';
+}
+
+export type CrontabLine = CrontabEntry | CrontabVariable | CrontabRefusal | CrontabGap;
+
+export interface CrontabOptions {
+  /** True for system crontabs (`/etc/crontab`, `/etc/cron.d`), whose sixth column is a user. Defaults to false. */
+  userColumn?: boolean;
+}
+
+/** What the lines above leave behind for those below. */
+interface Context {
+  readonly userColumn: boolean;
+  tz: string | undefined;
+  readonly env: Record<string, string>;
+}
+
+/**
+ * Reads the text of a crontab file as crond would, one result a line. Never throws for a line: what crond or
+ * Carillon cannot run is `refused` with a reason, and the other lines stand. A byte order mark and CRLF are taken.
+ */
+export function parseCrontab(text: string, options: CrontabOptions = {}): CrontabLine[] {
+  const lines = text.replace(/^\uFEFF/, '').split('\n');
+  const whole = lines.at(-1) === '';
+  if (whole) lines.pop();
+  const context: Context = { userColumn: options.userColumn ?? false, tz: undefined, env: {} };
+  return lines.map((raw, i) => {
+    const parsed = parseLine(raw.replace(/\r$/, ''), i + 1, context);
+    if (whole || i < lines.length - 1 || parsed.kind !== 'entry') return parsed;
+    return { ...parsed, notes: [...parsed.notes, 'no newline at end of file'] };
+  });
+}
+
+function parseLine(raw: string, line: number, context: Context): CrontabLine {
+  const text = raw.replace(/^[ \t]+/, '');
+  if (text === '') return { line, kind: 'blank', notes: [] };
+  if (text.startsWith('#')) return { line, kind: 'comment', notes: [] };
+  return parseVariable(text, line, context) ?? parseEntry(text, line, context);
+}
+
+const VARIABLE =
+  /^(?:'([^']+)'|"([^"]+)"|([^\s='"]+))[ \t]*=[ \t]*(?:'([^']*)'|"([^"]*)"|([^'"].*?)?)[ \t]*$/;
+
+function parseVariable(text: string, line: number, context: Context): CrontabVariable | undefined {
+  const match = VARIABLE.exec(text);
+  if (match === null) return undefined;
+  const name = match[1] ?? match[2] ?? match[3] ?? '';
+  const value = match[4] ?? match[5] ?? match[6] ?? '';
+  const notes: string[] = [];
+  if (name === 'CRON_TZ') {
+    context.tz = value === '' ? undefined : value;
+    if (!isTimeZone(context.tz)) notes.push('unknown zone');
+  } else {
+    context.env[name] = value;
+    if (name === 'TZ') notes.push('TZ is for the command; only CRON_TZ moves the times');
+  }
+  return { line, kind: 'env', name, value, notes };
+}
+
+function parseEntry(text: string, line: number, context: Context): CrontabEntry | CrontabRefusal {
+  const columns = (text.startsWith('@') ? 1 : 5) + (context.userColumn ? 1 : 0);
+  const { words, rest } = takeWords(text, columns);
+  const user = context.userColumn ? words[columns - 1] : undefined;
+  const fields = words.slice(0, context.userColumn ? columns - 1 : columns);
+  const { command, stdin } = splitPercent(rest);
+  const base = { line, expression: fields.join(' '), tz: context.tz, user, command };
+  const reason = refusal(fields, command, context);
+  if (reason !== undefined) return { ...base, kind: 'refused', reason, notes: [] };
+  const notes = stdin === undefined ? [] : ['text after the first bare % is standard input'];
+  try {
+    // The seed only lets `~` be judged; the schedule's own identity chooses the value.
+    const timing = compileSchedule({ cron: base.expression, tz: context.tz }, { seed: 'crontab' });
+    return { ...base, kind: 'entry', stdin, env: { ...context.env }, notes: [...notes, ...timing.warnings] };
+  } catch (error) {
+    if (isCarillonError(error)) return { ...base, kind: 'refused', reason: error.message, notes };
+    throw error;
+  }
+}
+
+function refusal(fields: readonly string[], command: string, context: Context): string | undefined {
+  if (!fields[0]?.startsWith('@') && fields.length < 5) return 'fewer than five fields';
+  const problem = crondRefusal(fields);
+  if (problem !== undefined) return problem;
+  if (command === '') return 'no command';
+  return isTimeZone(context.tz) ? undefined : `unknown zone ${context.tz}`;
+}
+
+function isTimeZone(tz: string | undefined): boolean {
+  if (tz === undefined) return true;
+  try {
+    checkTimeZone(tz);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The first `count` words of a line, or fewer if it ends before, and what follows them. */
+function takeWords(text: string, count: number): { words: string[]; rest: string } {
+  const words: string[] = [];
+  let rest = text;
+  while (words.length < count) {
+    const match = /^([^ \t]+)[ \t]*/.exec(rest);
+    if (match === null) break;
+    words.push(match[1] ?? '');
+    rest = rest.slice(match[0].length);
+  }
+  return { words, rest };
+}
+
+/** A command ends at its first bare `%`; the rest is its standard input, where further ones are line breaks. */
+function splitPercent(text: string): { command: string; stdin: string | undefined } {
+  const [command = '', ...input] = text.split(/(?<!\\)%/).map((part) => part.replaceAll('\\%', '%'));
+  return { command: command.trimEnd(), stdin: input.length === 0 ? undefined : input.join('\n') };
+}
