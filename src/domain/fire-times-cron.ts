@@ -1,5 +1,5 @@
 import type { CronPattern } from './cron.js';
-import type { OffsetSpan, ZoneOffsets } from './time-zone-offsets.js';
+import { type OffsetSpan, YEARLY_RULES_FROM, type ZoneOffsets } from './time-zone-offsets.js';
 import { DAY_MS, nextWallClock } from './wall-clock.js';
 
 /**
@@ -22,6 +22,8 @@ export interface CronRule {
 export const LAST_TIME = 253_402_300_799_000;
 /** More than any offset and any change of offset: an instant lies within it of its wall-clock time. */
 const WIDEST_OFFSET = 2 * DAY_MS;
+/** 400 years: once clock changes follow yearly rules, calendar and changes both repeat after them. */
+const CYCLE = 146_097 * DAY_MS;
 
 /**
  * The first instant strictly after `after` at which the rule fires; undefined if there is none up to 9999.
@@ -29,11 +31,13 @@ const WIDEST_OFFSET = 2 * DAY_MS;
  * Time is walked one span of equal offset at a time. Within a span, instants and wall-clock times run in step, so the
  * answer is the next named wall-clock time, less those that the fold policy gives to the other pass, and besides
  * those that the gap policy moves in from the gap at the span's start.
- * @param after ms since the epoch, any number.
+ * @param after ms since the epoch, any number; no time before 1970 is given.
  */
 export function nextCronTime(rule: CronRule, after: number): number | undefined {
-  let from = (Math.floor(after / 1000) + 1) * 1000;
-  while (from <= LAST_TIME) {
+  let from = Math.max(0, (Math.floor(after / 1000) + 1) * 1000);
+  // A time that every year's change skips never comes; one cycle without it is proof.
+  const last = Math.min(LAST_TIME, Math.max(from, YEARLY_RULES_FROM) + CYCLE + WIDEST_OFFSET);
+  while (from <= last) {
     const span = rule.zone.spanAt(from);
     const moved = movedFromGap(rule, span, from);
     const seenFrom = Math.max(from + span.offset, ownStart(rule, span));

@@ -38,7 +38,7 @@ export interface CompiledTiming {
   readonly limit: number | undefined;
   /**
    * The first scheduled time strictly after `afterMs`, in whole ms; undefined if there is none up to 9999.
-   * @throws CarillonError `INVALID_OPTION` for an `every` that has neither `anchor` nor `createdAt`.
+   * @throws CarillonError `INVALID_OPTION` for an `every` that has neither `anchor` nor `createdAt`, and for NaN.
    */
   next(afterMs: number): number | undefined;
   /** The next `count` times, each with the wall clock that it was named by and what a clock change did to it. */
@@ -127,6 +127,15 @@ class Timing implements CompiledTiming {
   }
 
   next(afterMs: number): number | undefined {
+    if (!Number.isFinite(afterMs)) {
+      // Undefined would mean that the schedule has ended.
+      const todo = 'pass ms since 1970';
+      throw new CarillonError('INVALID_OPTION', `after: ${afterMs} is no time; ${todo}`, {
+        field: 'after',
+        given: afterMs,
+        todo,
+      });
+    }
     const { startDate, endDate = LAST_TIME } = this.#checked;
     const after = startDate !== undefined && startDate > afterMs ? startDate - 1 : afterMs;
     let earliest: number | undefined;

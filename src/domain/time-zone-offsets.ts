@@ -21,6 +21,10 @@ const BLOCK_MS = 400 * 86_400_000;
  * in just under four), so two changes never hide between two samples.
  */
 const SAMPLE_MS = 2 * 86_400_000;
+/** The tables of single changes (Ramadan in Gaza and Morocco) end in 2087; from 2100 on only yearly rules are left. */
+export const YEARLY_RULES_FROM = 4_102_444_800_000;
+/** Yearly rules leave each offset in force for months. */
+const YEARLY_SAMPLE_MS = 25 * 86_400_000;
 
 /**
  * The offsets of one time zone. Intl answers one instant at a time and slowly, so the changes of a block are found
@@ -83,8 +87,9 @@ export class ZoneOffsets {
       const found: number[] = [];
       let low = block * BLOCK_MS;
       let offset = this.#offsetAt(low);
+      const sample = low < YEARLY_RULES_FROM ? SAMPLE_MS : YEARLY_SAMPLE_MS;
       while (low < end) {
-        const high = Math.min(low + SAMPLE_MS, end);
+        const high = Math.min(low + sample, end);
         const next = this.#offsetAt(high);
         if (next !== offset) found.push(this.#bisect(low, high, offset));
         low = high;
