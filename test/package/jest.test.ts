@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, inject, test } from 'vitest';
+import { consumerNode } from '../support/consumer-node.js';
 
 const JEST = fileURLToPath(new URL('../../node_modules/jest/bin/jest.js', import.meta.url));
 
@@ -19,7 +20,7 @@ test('Jest loads the package as it stands, without transform or option', () => {
        expect(resolvePackageDir('bullmq')).toMatch(/bullmq$/);
      });`,
   );
-  const run = spawnSync(process.execPath, [JEST, '--rootDir', consumer, '--no-cache'], {
+  const run = spawnSync(consumerNode(), [JEST, '--rootDir', consumer, '--no-cache'], {
     cwd: consumer,
     encoding: 'utf8',
   });

@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
+import { consumerNode } from '../support/consumer-node.js';
 
 /** Runs a module in a fresh Node inside the consumer project and returns the JSON that it prints last. */
 function inConsumer(code: string, type: 'module' | 'commonjs' = 'module'): unknown {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [`--input-type=${type}`, '-e', code], {
+  const { status, stdout, stderr } = spawnSync(consumerNode(), [`--input-type=${type}`, '-e', code], {
     cwd: inject('consumer'),
     encoding: 'utf8',
   });

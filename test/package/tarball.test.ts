@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, inject, test } from 'vitest';
+import { consumerNode } from '../support/consumer-node.js';
 
 const BIN = fileURLToPath(new URL('../../node_modules/.bin/', import.meta.url));
 
@@ -47,9 +48,10 @@ test('the tarball holds what is needed to run, and nothing else', () => {
   expect(['src', 'test', 'scripts', 'node_modules', 'dist/cjs/cli'].filter(inTarball)).toEqual([]);
 });
 
-test('the command is installed and runs', () => {
+test('the command is installed, executable, and runs', () => {
   const command = join(inject('consumer'), 'node_modules', '.bin', 'carillon');
-  const { status, stdout } = spawnSync(command, ['--version'], { encoding: 'utf8' });
+  expect(statSync(command).mode & 0o111).toBe(0o111);
+  const { status, stdout } = spawnSync(consumerNode(), [command, '--version'], { encoding: 'utf8' });
   expect(stdout.trim()).toMatch(/^\d+\.\d+\.\d+/);
   expect(status).toBe(0);
 });
