@@ -47,9 +47,9 @@ const LONGEST_GIVEN = 120;
 export class CarillonError extends Error {
   override readonly name = NAME;
   readonly code: ErrorCode;
-  readonly field?: string;
-  readonly given?: string;
-  readonly todo?: string;
+  declare readonly field?: string;
+  declare readonly given?: string;
+  declare readonly todo?: string;
   readonly retryable: boolean;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {

@@ -41,6 +41,11 @@ export interface CompiledTiming {
    * @throws CarillonError `INVALID_OPTION` for an `every` that has neither `anchor` nor `createdAt`, and for NaN.
    */
   next(afterMs: number): number | undefined;
+  /**
+   * The last scheduled time after `afterMs` and up to `untilMs`, both in ms; undefined if there is none. It costs
+   * some fifty calls of {@link next}, however many times lie between, so that a long outage is named at once.
+   */
+  latest(afterMs: number, untilMs: number): number | undefined;
   /** The next `count` times, each with the wall clock that it was named by and what a clock change did to it. */
   explainNext(afterMs: number, count: number): ExplainedTime[];
 }
@@ -76,9 +81,16 @@ export function nextFireTimes(
     });
   }
   const timing = compileSchedule(definition, { seed, createdAt: after });
-  const times: Date[] = [];
-  for (let time = timing.next(after); time !== undefined && times.length < count; time = timing.next(time)) {
-    times.push(new Date(time));
+  return following(timing, after, count).map((time) => new Date(time));
+}
+
+function following(timing: CompiledTiming, after: number, count: number): number[] {
+  const times: number[] = [];
+  let time: number | undefined = after;
+  while (times.length < count) {
+    time = timing.next(time);
+    if (time === undefined) break;
+    times.push(time);
   }
   return times;
 }
@@ -146,12 +158,26 @@ class Timing implements CompiledTiming {
     return earliest === undefined || earliest > endDate ? undefined : earliest;
   }
 
-  explainNext(afterMs: number, count: number): ExplainedTime[] {
-    const times: number[] = [];
-    for (let time = this.next(afterMs); time !== undefined && times.length < count; time = this.next(time)) {
-      times.push(time);
+  latest(afterMs: number, untilMs: number): number | undefined {
+    let latest: number | undefined;
+    let low = afterMs;
+    // Nothing lies between `high` and `untilMs`.
+    let high = untilMs;
+    while (low < high) {
+      const middle = Math.max(low, Math.floor((low + high) / 2));
+      const time = this.next(middle);
+      if (time !== undefined && time <= untilMs) {
+        latest = time;
+        low = time;
+      } else {
+        high = middle;
+      }
     }
-    return explainTimes(this.#rules, zoneOffsets(this.tz), afterMs, times);
+    return latest;
+  }
+
+  explainNext(afterMs: number, count: number): ExplainedTime[] {
+    return explainTimes(this.#rules, zoneOffsets(this.tz), afterMs, following(this, afterMs, count));
   }
 
   #intervalRule(every: number): IntervalRule {
@@ -206,7 +232,7 @@ function warningsOf(rules: readonly CronRule[], definition: TimingDefinition): r
   const warnings = rules.flatMap((rule) => rule.pattern.warnings);
   if (ignored.length > 0 && rules.every((rule) => rule.pattern.interval)) {
     warnings.push(
-      `${ignored.join(' and ')} do not apply: the times are an interval, which follows the clock through its changes`,
+      `${ignored.join(', ')}: no effect, because these times follow the clock through its changes`,
     );
   }
   return warnings;

