@@ -43,11 +43,15 @@ export interface CrontabRefusal extends Line {
   readonly command: string;
 }
 
-export interface CrontabGap extends Line {
-  readonly kind: 'comment' | 'blank';
+export interface CrontabComment extends Line {
+  readonly kind: 'comment';
 }
 
-export type CrontabLine = CrontabEntry | CrontabVariable | CrontabRefusal | CrontabGap;
+export interface CrontabBlank extends Line {
+  readonly kind: 'blank';
+}
+
+export type CrontabLine = CrontabEntry | CrontabVariable | CrontabRefusal | CrontabComment | CrontabBlank;
 
 export interface CrontabOptions {
   /** True for system crontabs (`/etc/crontab`, `/etc/cron.d`), whose sixth column is a user. Defaults to false. */
