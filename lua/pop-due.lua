@@ -2,12 +2,13 @@
 -- purpose  moves due runs of the owned buckets into their BullMQ queues, each bucket under its fence
 -- flags    deny-oom, allow-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
--- args     1 tag text; 2 layout text; 3 base text; 4 namespace text; 5 owned bytes; 6 limit count; 7 bytes count; 8 prove bool
--- returns  OK now popped nextHead planned fenced lower trouble bytes | WRONG_LAYOUT
+-- args     1 tag text; 2 layout text; 3 base text; 4 namespace text; 5 owned bytes; 6 limit count; 7 bytes count; 8 prove bool; 9 latest ms(0 none)
+-- returns  OK now popped nextHead planned fenced lower trouble bytes | CLOCK_JUMP now | WRONG_LAYOUT
 -- cost     O(n log N) for n <= limit records, limit <= 500, bytes <= 1 MB
 
 local tag, layout, base, namespace = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local owned, limit, byteLimit, prove = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
+local latest = tonumber(ARGV[9])
 local HEADS_MAX = 600
 local CHUNK = 25
 
@@ -28,6 +29,8 @@ local CHUNK = 25
 
 if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
 local now = clockNow()
+-- I6: a clock that leapt past what the caller can believe fires nothing.
+if latest > 0 and now > latest then return { 'CLOCK_JUMP', now } end
 readOwned(owned)
 if prove then proveFences(tag) end
 
@@ -108,7 +111,7 @@ local function afterTick(record)
   record.cur, record.curFire = record.next, record.nextFire
   record.next, record.nextFire = 0, 0
   record.count = record.count + 1
-  if hasFlag(record.flags, FLAG_CATCH_UP) then record.flags = record.flags - FLAG_CATCH_UP end
+  setFlag(record, FLAG_CATCH_UP, false)
   return encodeRecord(record)
 end
 

@@ -54,9 +54,8 @@ function operations.resolve(record, answer, identity)
   record.last = answer.newLast
   record.cur, record.curFire = answer.newCur, answer.newCurFire
   record.next, record.nextFire = answer.newNext, answer.newNextFire
-  local catching = hasFlag(record.flags, FLAG_CATCH_UP)
-  if answer.catchUp and not catching then record.flags = record.flags + FLAG_CATCH_UP end
-  if not answer.catchUp and catching then record.flags = record.flags - FLAG_CATCH_UP end
+  setFlag(record, FLAG_CATCH_UP, answer.catchUp)
+  setFlag(record, FLAG_RESUMED, false)
   if answer.ends then record.state = STATE_ENDED end
 end
 

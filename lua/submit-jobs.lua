@@ -3,7 +3,7 @@
 -- flags    deny-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 base text; 4 namespace text; 5 queue text; 6 call bytes; 7 window ms; 8 maxPending count; 9 items bytes
--- returns  OK answers(list of answer, id, scheduledFor) | WRONG_LAYOUT | QUOTA pending | OUT_OF_RANGE item
+-- returns  OK now answers(a byte an item, 0 ID_IN_USE) others(list of index, id, scheduledFor) | WRONG_LAYOUT | QUOTA pending | OUT_OF_RANGE item
 -- cost     O(n log N) for n <= 250 items, 256 KB
 
 local tag, layout, base, namespace, queueName = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -87,7 +87,7 @@ local function knownAnswer(item, request)
   if pending then
     local read, record = pcall(decodeRecord, pending)
     if not read then return ANSWER_EXISTING, item.at end
-    if record.kind == KIND_SCHEDULE then return 'ID_IN_USE', 0 end
+    if record.kind == KIND_SCHEDULE then return ANSWER_ID_IN_USE, item.at end
     if not item.chosen then return ANSWER_CREATED, record.at end
     local before = answeredBefore(record.requests, request)
     if before then return before, record.at end
@@ -112,8 +112,8 @@ local function knownAnswer(item, request)
   return nil
 end
 
--- 2. Judge and store, item by item; each stands alone.
-local answers = {}
+-- 2. Judge and store, item by item; each stands alone. Told besides its answer is only what differs from what was asked.
+local answers, others = {}, {}
 for index, item in ipairs(list) do
   local request = call .. struct.pack('>I2', index - 1)
   local requests = item.chosen and (request .. string.char(ANSWER_CREATED)) or ''
@@ -139,11 +139,14 @@ for index, item in ipairs(list) do
       if item.at > now then createTimer(item, inc, requests) else createDue(item, inc, requests) end
     end
   end
-  answers[#answers + 1] = ANSWERS[answer] or answer
-  answers[#answers + 1] = id
-  answers[#answers + 1] = at
+  answers[index] = string.char(answer)
+  if id ~= item.id or at ~= item.at then
+    others[#others + 1] = index - 1
+    others[#others + 1] = id
+    others[#others + 1] = at
+  end
 end
 flushQueues()
 flushCounts(tag)
 flushHeads(tag, now)
-return { 'OK', answers, firstInc, now }
+return { 'OK', now, table.concat(answers), others }

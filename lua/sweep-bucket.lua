@@ -24,25 +24,30 @@ if not range or not holdsFence(tag, range, bucket) then return { 'FENCED' } end
 local now = clockNow()
 local at = tag .. ':' .. bucket
 
-local function isIndexed(identity, record)
+local page = redis.call('HSCAN', at .. ':jobs', ARGV[5], 'COUNT', ARGV[6])
+local identities = {}
+for i = 1, #page[2], 2 do identities[#identities + 1] = page[2][i] end
+if #identities == 0 then return { 'OK', page[1], {} } end
+-- One command an index for the whole page; HSCAN gives at most a few hundred.
+local due = redis.call('ZMSCORE', at .. ':due', unpack(identities))
+local parked = redis.call('ZMSCORE', at .. ':parked', unpack(identities))
+local planned = redis.call('ZMSCORE', at .. ':plan', unpack(identities))
+
+local function isIndexed(i, record)
   local fireAt = fireTimeOf(record)
-  local due = tonumber(redis.call('ZSCORE', at .. ':due', identity) or nil)
-  local parked = redis.call('ZSCORE', at .. ':parked', identity)
-  local planned = redis.call('ZSCORE', at .. ':plan', identity)
-  if (record.state == STATE_PARKED) ~= (parked and true or false) then return false end
-  if record.state ~= STATE_SCHEDULED then return not due and not planned end
-  if record.kind == KIND_JOB then return due == fireAt end
+  local dueAt = due[i] and tonumber(due[i])
+  if (record.state == STATE_PARKED) ~= (parked[i] and true or false) then return false end
+  if record.state ~= STATE_SCHEDULED then return not dueAt and not planned[i] end
+  if record.kind == KIND_JOB then return dueAt == fireAt end
   -- A missed tick stands on plan alone until the planner has judged it.
-  if due and due ~= fireAt then return false end
-  return due or planned
+  if dueAt and dueAt ~= fireAt then return false end
+  return dueAt or planned[i]
 end
 
-local page = redis.call('HSCAN', at .. ':jobs', ARGV[5], 'COUNT', ARGV[6])
 local repaired = {}
-for i = 1, #page[2], 2 do
-  local identity = page[2][i]
-  local read, record = pcall(decodeRecord, page[2][i + 1])
-  if read and not isIndexed(identity, record) then
+for i, identity in ipairs(identities) do
+  local read, record = pcall(decodeRecord, page[2][i * 2])
+  if read and not isIndexed(i, record) then
     if record.kind == KIND_SCHEDULE and record.state == STATE_SCHEDULED then
       redis.call('ZREM', at .. ':due', identity)
       redis.call('ZREM', at .. ':parked', identity)

@@ -56,7 +56,8 @@ if not wanted.keepTicks then
   if wanted.cur > 0 and wanted.cur <= record.last then return { 'RETRY', now, record.last } end
   record.cur, record.curFire, record.next, record.nextFire = wanted.cur, wanted.curFire, wanted.next, wanted.nextFire
   record.at = wanted.anchor
-  if hasFlag(record.flags, FLAG_CATCH_UP) then record.flags = record.flags - FLAG_CATCH_UP end
+  setFlag(record, FLAG_CATCH_UP, false)
+  setFlag(record, FLAG_RESUMED, false)
   if record.cur == 0 and wanted.ends then record.state = STATE_ENDED end
 end
 record.grace, record.missed, record.overlap = wanted.grace, wanted.missed, wanted.overlap

@@ -9,7 +9,7 @@ local FORMAT = 1
 local KIND_JOB, KIND_SCHEDULE = 0, 1
 local STATE_SCHEDULED, STATE_PAUSED, STATE_PARKED, STATE_SUSPENDED, STATE_ENDED = 1, 2, 3, 7, 9
 local FLAG_VER, FLAG_PRIORITY, FLAG_TIMESTAMP, FLAG_DEDUP, FLAG_NOTE = 1, 2, 4, 8, 16
-local FLAG_GENERATED, FLAG_CATCH_UP = 32, 64
+local FLAG_GENERATED, FLAG_CATCH_UP, FLAG_RESUMED = 32, 64, 128
 local MAX_REQUESTS = 4
 local LIFO = 16777216
 -- Milliseconds of inc: inc = ms·1024 + n, see shard.lua.
@@ -67,6 +67,10 @@ local function decodeRecord(text)
   return r
 end
 
+local function setFlag(r, flag, on)
+  if hasFlag(r.flags, flag) ~= on then r.flags = r.flags + (on and flag or -flag) end
+end
+
 local function packedTime(value)
   if value ~= value or value < 0 or value > 253402300799999 or value % 1 ~= 0 then
     error('time out of range: ' .. tostring(value))
@@ -76,7 +80,7 @@ end
 
 -- The inverse. Raises when a value does not fit: call it before any write, in pcall where the values came from outside.
 local function encodeRecord(r)
-  local flags = r.flags % 128 - r.flags % 32 + (hasFlag(r.flags, FLAG_DEDUP) and FLAG_DEDUP or 0)
+  local flags = r.flags - r.flags % 32 + (hasFlag(r.flags, FLAG_DEDUP) and FLAG_DEDUP or 0)
   local optional = {}
   if r.ver ~= r.inc then
     flags = flags + FLAG_VER

@@ -1,36 +1,13 @@
 import { bucketOf } from '../domain/buckets.js';
 import { identityOf } from '../domain/ids.js';
 import { type RecordState, STATES } from '../domain/states.js';
-import { decodeRecord, type JobOrSchedule, type NewJobParts, packNewJob } from './record.js';
+import { decodeRecord, type JobOrSchedule } from './record.js';
 import { asBytes, asList, asNumber, asText } from './replies.js';
 import { callHash, requestHash } from './request-id.js';
 import type { ScriptArgument } from './script-runner.js';
 import type { Shard } from './shard.js';
 import { statusError } from './status.js';
-
-/** What a submit did with a job. */
-export type SubmitAnswer = 'created' | 'existing' | 'replaced' | 'fired';
-
-/** One job of a submit, packed by the client. */
-export interface SubmitItem {
-  jobId: string;
-  /** ms since 1970, or ms from now when `relative`. */
-  time: number;
-  relative: boolean;
-  /** The caller chose the id: duplicates are possible and asked for. */
-  chosen: boolean;
-  replace: boolean;
-  /** BullMQ's own rule: an id is free once its hash is gone. */
-  noWindow: boolean;
-  parts: NewJobParts;
-}
-
-export interface SubmitResult {
-  answer: SubmitAnswer | 'ID_IN_USE';
-  /** The id of the job that stands: another one's, when deduplicated. */
-  jobId: string;
-  scheduledFor: number;
-}
+import type { SubmitBatch, SubmitResult } from './submit-batch.js';
 
 export interface SubmitOptions {
   requestId: string;
@@ -39,12 +16,6 @@ export interface SubmitOptions {
   /** 0 for no limit. */
   maxPending: number;
 }
-
-/** Items of one script call: it stays under about 5 ms. */
-export const SUBMIT_ITEMS = 250;
-export const SUBMIT_BYTES = 256 * 1024;
-
-const ITEM = { delay: 1, chosen: 2, replace: 4, noWindow: 8 } as const;
 
 /** A changed or found record and Redis' clock in ms. */
 export interface RecordReply {
@@ -67,8 +38,12 @@ export interface FoundJob {
 export class JobScripts {
   constructor(private readonly shard: Shard) {}
 
-  /** Stores up to {@link SUBMIT_ITEMS} jobs of one queue. */
-  async submit(queue: string, items: readonly SubmitItem[], options: SubmitOptions): Promise<SubmitResult[]> {
+  /** Stores the jobs of one batch; each is answered by itself. `now` is Redis' clock in ms. */
+  async submit(
+    queue: string,
+    batch: SubmitBatch,
+    options: SubmitOptions,
+  ): Promise<{ results: SubmitResult[]; now: number }> {
     const { status, rest } = await this.shard.run('submit-jobs', 'deny-oom', [
       this.shard.base,
       this.shard.namespace,
@@ -76,15 +51,16 @@ export class JobScripts {
       callHash(options.requestId),
       options.duplicateWindow,
       options.maxPending,
-      Buffer.concat(items.map((item) => packItem(queue, item))),
+      batch.packed,
     ]);
     if (status !== 'OK') throw statusError(status, rest[0] === undefined ? undefined : asText(rest[0]));
-    const answers = asList(rest[0]);
-    return items.map((_, index) => ({
-      answer: asText(answers[index * 3]) as SubmitResult['answer'],
-      jobId: asText(answers[index * 3 + 1]),
-      scheduledFor: asNumber(answers[index * 3 + 2]),
-    }));
+    const list = asList(rest[2]);
+    const exceptions: { index: number; jobId: string; at: number }[] = [];
+    for (let i = 0; i < list.length; i += 3) {
+      exceptions.push({ index: asNumber(list[i]), jobId: asText(list[i + 1]), at: asNumber(list[i + 2]) });
+    }
+    const now = asNumber(rest[0]);
+    return { results: batch.results(now, asBytes(rest[1]), exceptions), now };
   }
 
   /** Moves a job to `time` (ms since 1970, or from now when `relative`). @throws CarillonError NOT_FOUND */
@@ -235,25 +211,6 @@ export class JobScripts {
     const text = asBytes(rest[0]);
     return { record: text.length > 0 ? decodeRecord(text) : undefined, now: asNumber(rest[1]) };
   }
-}
-
-function packItem(queue: string, item: SubmitItem): Buffer {
-  const { flags, rest } = packNewJob(item.parts);
-  const id = Buffer.from(item.jobId, 'utf8');
-  const header = Buffer.allocUnsafe(15);
-  header.writeUInt8(
-    (item.relative ? ITEM.delay : 0) |
-      (item.chosen ? ITEM.chosen : 0) |
-      (item.replace ? ITEM.replace : 0) |
-      (item.noWindow ? ITEM.noWindow : 0),
-    0,
-  );
-  header.writeUInt8(flags, 1);
-  header.writeUInt8(bucketOf(identityOf(queue, item.jobId)), 2);
-  header.writeUInt16BE(id.length, 3);
-  header.writeUIntBE(item.time, 5, 6);
-  header.writeUInt32BE(rest.length, 11);
-  return Buffer.concat([header, id, rest]);
 }
 
 function readQuarantined(bytes: Buffer): { since: number; reason: string } {

@@ -67,20 +67,23 @@ export class LeaderScripts {
 
   /**
    * Moves what is due. `limit` records and `bytes` at most in one call.
-   * @param headroom runs the twin that Redis lets grow memory above maxmemory.
+   * `headroom` runs the twin that Redis lets grow memory above maxmemory; a TIME past `latest` (ms) fires nothing.
    */
   async popDue(
     owned: readonly OwnedRange[],
-    options: { limit: number; bytes: number; prove: boolean; headroom?: boolean },
-  ): Promise<PopResult> {
-    const rest = await this.#run('pop-due', options.headroom ? 'allow-oom' : 'deny-oom', [
+    options: { limit: number; bytes: number; prove: boolean; headroom?: boolean; latest?: number },
+  ): Promise<PopResult | { clockJumpedTo: number }> {
+    const { status, rest } = await this.shard.run('pop-due', options.headroom ? 'allow-oom' : 'deny-oom', [
       this.shard.base,
       this.shard.namespace,
       packOwned(owned),
       options.limit,
       options.bytes,
       options.prove ? 1 : 0,
+      Math.floor(options.latest ?? 0),
     ]);
+    if (status === 'CLOCK_JUMP') return { clockJumpedTo: asNumber(rest[0]) };
+    if (status !== 'OK') throw statusError(status);
     return {
       now: asNumber(rest[0]),
       popped: asNumber(rest[1]),

@@ -29,6 +29,7 @@ export const FLAGS = {
   note: 16,
   generated: 32,
   catchUp: 64,
+  resumed: 128,
 } as const;
 
 const LIFO = 0x1000000;

@@ -25,8 +25,8 @@ type Folder = (typeof FOLDERS)[number];
 const MAY_IMPORT: Record<Folder, readonly Folder[]> = {
   domain: [],
   support: ['domain'],
-  config: ['domain', 'support'],
-  redis: ['domain', 'support', 'config'],
+  config: ['domain', 'redis', 'support'],
+  redis: ['domain', 'support'],
   queue: ['domain', 'support', 'config', 'redis'],
   coordination: ['domain', 'support'],
   scheduler: ['domain', 'support', 'config', 'redis', 'queue', 'coordination'],

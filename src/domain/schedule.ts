@@ -1,0 +1,187 @@
+import { type Duration, parseDuration } from './durations.js';
+import { CarillonError } from './errors.js';
+import { type CompiledTiming, compileSchedule } from './fire-times.js';
+import type { TimingDefinition } from './fire-times-definition.js';
+import { parseInstant } from './instant.js';
+
+/** What happens to ticks that came while nobody served the schedule. */
+export type MissedPolicy = 'skip' | 'latest';
+
+/** A schedule as its author writes it. */
+export interface ScheduleDefinition extends TimingDefinition {
+  /**
+   * Ticks whose grace ended while nobody served them: `skip` runs none of them, `latest` the newest one. Required:
+   * no schedule leaves it to chance.
+   */
+  missed: MissedPolicy;
+  /** How late a tick may be and still fire as if on time. Defaults to the scheduler's, 30 s. */
+  grace?: Duration;
+  /** Spreads fire times: up to this much after the scheduled time, the same for each tick on every machine. */
+  jitter?: Duration;
+  /** `latest` does not run a tick older than this. Defaults to one day. */
+  catchupWindow?: Duration;
+  /** What happens when a run is still open at the next tick. Runs of one schedule may overlap. Defaults to `allow`. */
+  overlap?: 'allow';
+  /** Words to find it by. */
+  tags?: readonly string[];
+}
+
+/** The definition as it is stored: checked, durations and times in ms, defaults left out. */
+export interface StoredPolicies {
+  cron?: string[];
+  every?: number;
+  anchor?: number;
+  phase?: number;
+  tz?: string;
+  gap?: 'shift' | 'edge' | 'skip';
+  fold?: 'first' | 'last' | 'both';
+  startDate?: number;
+  endDate?: number;
+  limit?: number;
+  missed: MissedPolicy;
+  grace?: number;
+  jitter?: number;
+  catchupWindow?: number;
+  tags?: string[];
+  /** BullMQ's `every`: the first tick is the moment of creation. */
+  startsAtOnce?: true;
+}
+
+/** The numbers of {@link MissedPolicy} in a record's header; the scripts know them. */
+export const MISSED_CODES = { skip: 0, latest: 1 } as const;
+export const DEFAULT_GRACE = 30_000;
+export const DEFAULT_CATCHUP_WINDOW = 86_400_000;
+const LONGEST_GRACE = 0xffffffff;
+
+const TIMING_KEYS = [
+  'cron',
+  'crons',
+  'pattern',
+  'every',
+  'anchor',
+  'phase',
+  'tz',
+  'gap',
+  'fold',
+  'startDate',
+  'endDate',
+  'limit',
+] as const;
+const POLICY_KEYS = ['missed', 'grace', 'jitter', 'catchupWindow', 'overlap', 'tags'] as const;
+/** Every option of a schedule, for messages about unknown ones. */
+export const SCHEDULE_KEYS: readonly string[] = [...TIMING_KEYS, ...POLICY_KEYS];
+
+/**
+ * Checks a definition whole and gives it the form that is stored.
+ * @param seed the schedule's identity.
+ * @throws CarillonError naming the option, what was given and what to write instead.
+ */
+export function checkSchedule(definition: ScheduleDefinition, seed: string): StoredPolicies {
+  const given = definition as ScheduleDefinition & Record<string, unknown>;
+  const timing: Record<string, unknown> = {};
+  for (const key of TIMING_KEYS) if (given[key] !== undefined) timing[key] = given[key];
+  const unknown = Object.keys(given).find((key) => given[key] !== undefined && !SCHEDULE_KEYS.includes(key));
+  // Checked first, since it knows the names that other libraries use.
+  compileSchedule(
+    { ...timing, ...(unknown === undefined ? {} : { [unknown]: given[unknown] }) } as TimingDefinition,
+    {
+      seed,
+      createdAt: 0,
+    },
+  );
+  if (unknown !== undefined) {
+    throw invalid(
+      unknown,
+      given[unknown],
+      'is no option of a schedule',
+      `write one of ${SCHEDULE_KEYS.join(', ')}`,
+    );
+  }
+  if (!Object.hasOwn(MISSED_CODES, String(given.missed))) {
+    throw invalid(
+      'missed',
+      given.missed,
+      given.missed === undefined ? 'is missing' : 'is unknown',
+      "write 'skip' or 'latest'",
+    );
+  }
+  if (given.overlap !== undefined && given.overlap !== 'allow') {
+    throw invalid(
+      'overlap',
+      given.overlap,
+      'is not offered',
+      "write 'allow', or keep runs apart in the worker",
+    );
+  }
+  return compact({
+    cron:
+      given.every === undefined ? (given.crons?.slice() ?? [given.cron ?? given.pattern ?? '']) : undefined,
+    every: given.every === undefined ? undefined : parseDuration(given.every, { field: 'every', min: 1 }),
+    anchor: optionalInstant(given.anchor, 'anchor'),
+    phase: optionalDuration(given.phase, 'phase'),
+    tz: given.tz === 'UTC' ? undefined : given.tz,
+    gap: given.gap === 'shift' ? undefined : given.gap,
+    fold: given.fold === 'first' ? undefined : given.fold,
+    startDate: optionalInstant(given.startDate, 'startDate'),
+    endDate: optionalInstant(given.endDate, 'endDate'),
+    limit: given.limit,
+    missed: given.missed,
+    grace: optionalDuration(given.grace, 'grace', LONGEST_GRACE),
+    jitter: optionalDuration(given.jitter, 'jitter'),
+    catchupWindow: optionalDuration(given.catchupWindow, 'catchupWindow'),
+    tags: checkTags(given.tags),
+  });
+}
+
+/** The stored form, ready to be asked for times. `createdAt` in ms is what `every` without an anchor counts from. */
+export function compileStored(policies: StoredPolicies, seed: string, createdAt: number): CompiledTiming {
+  const { cron, every, phase, tz, gap, fold, startDate, endDate, limit } = policies;
+  const anchor = policies.startsAtOnce ? (policies.startDate ?? createdAt) : policies.anchor;
+  return compileSchedule(
+    compact({
+      crons: cron,
+      every,
+      anchor,
+      phase,
+      tz,
+      gap,
+      fold,
+      startDate,
+      endDate,
+      limit,
+    }) as TimingDefinition,
+    { seed, createdAt },
+  );
+}
+
+/** The part of a definition that names instants: when it changes, pending ticks move. */
+export function timingText(policies: StoredPolicies): string {
+  const { missed, grace, catchupWindow, tags, ...timing } = policies;
+  return JSON.stringify(timing, Object.keys(timing).sort());
+}
+
+function checkTags(tags: unknown): string[] | undefined {
+  if (tags === undefined) return undefined;
+  if (!Array.isArray(tags) || !tags.every((tag) => typeof tag === 'string' && tag !== '')) {
+    throw invalid('tags', tags, 'is not a list of words', "write ['billing']");
+  }
+  return tags.length === 0 ? undefined : [...new Set<string>(tags)].sort();
+}
+
+function optionalDuration(value: Duration | undefined, field: string, max?: number): number | undefined {
+  return value === undefined
+    ? undefined
+    : parseDuration(value, max === undefined ? { field } : { field, max });
+}
+
+function optionalInstant(value: unknown, field: string): number | undefined {
+  return value === undefined ? undefined : parseInstant(value, field);
+}
+
+function compact<T extends object>(value: T): T {
+  return Object.fromEntries(Object.entries(value).filter(([, v]) => v !== undefined)) as T;
+}
+
+function invalid(field: string, given: unknown, problem: string, todo: string): CarillonError {
+  return new CarillonError('INVALID_OPTION', `${field} ${problem}; ${todo}`, { field, given, todo });
+}

@@ -1,0 +1,37 @@
+import { randomUUID } from 'node:crypto';
+import { CarillonError } from '../domain/errors.js';
+import { asNumber, asText } from './replies.js';
+import type { Shard } from './shard.js';
+import { statusError } from './status.js';
+
+/** The heartbeat of standalone coordination, in the shard that it leads. */
+export class HeartbeatScripts {
+  /** Used when this is the first leadership that the namespace ever had. */
+  readonly #epoch: string = randomUUID();
+
+  constructor(private readonly shard: Shard) {}
+
+  async hold(holder: string, token: number, staleAfter: number, force: boolean) {
+    const { status, rest } = await this.#call(holder, token, staleAfter, force ? 'force' : 'hold');
+    switch (status) {
+      case 'HELD':
+      case 'ACQUIRED':
+        return { status, token: asNumber(rest[0]), epoch: asText(rest[1]) } as const;
+      case 'STANDBY':
+        return { status, holder: asText(rest[0]), age: asNumber(rest[1]) } as const;
+      case 'LOST':
+        return { status, holder: asText(rest[0]) } as const;
+      default:
+        throw statusError(status);
+    }
+  }
+
+  async release(holder: string, token: number): Promise<void> {
+    const { status } = await this.#call(holder, token, 0, 'release');
+    if (status !== 'RELEASED') throw new CarillonError('BAD_SCRIPT', `hold-leadership answered ${status}`);
+  }
+
+  #call(holder: string, token: number, staleAfter: number, verb: string) {
+    return this.shard.run('hold-leadership', 'allow-oom', [holder, staleAfter, verb, this.#epoch, token]);
+  }
+}

@@ -1,0 +1,172 @@
+import { BUCKETS, crc16 } from '../domain/buckets.js';
+import { CarillonError } from '../domain/errors.js';
+import { FLAGS } from './record.js';
+
+/** What a submit did with a job. */
+export type SubmitAnswer = 'created' | 'existing' | 'replaced' | 'fired';
+
+/** One job of a submit, checked by the client. */
+export interface SubmitItem {
+  jobId: string;
+  /** The caller chose the id: duplicates are possible and asked for. */
+  chosen: boolean;
+  /** ms since 1970, or ms from now when `relative`. */
+  time: number;
+  relative: boolean;
+  replace: boolean;
+  /** BullMQ's own rule: an id is free once its hash is gone. */
+  noWindow: boolean;
+  name: string;
+  /** JSON text. */
+  data: string;
+  /** BullMQ's encoded options as JSON text; empty stands for `{"attempts":0}`. */
+  opts: string;
+  priority: number;
+  lifo: boolean;
+  /** ms; only when the caller gave one, else the time of acceptance counts. */
+  timestamp: number | undefined;
+  /** The options hold deduplication. */
+  dedup: boolean;
+}
+
+export interface SubmitResult {
+  answer: SubmitAnswer;
+  /** The id of the job that stands: another one's, when deduplicated. */
+  jobId: string;
+  /** ms; for a job that BullMQ holds already, as far as it tells. */
+  scheduledFor: number;
+}
+
+/** Items of one script call: it stays under about 5 ms. */
+export const SUBMIT_ITEMS = 250;
+export const SUBMIT_BYTES = 256 * 1024;
+
+const ITEM = { delay: 1, chosen: 2, replace: 4, noWindow: 8 } as const;
+const LIFO = 0x1000000;
+const FIRST_BYTES = 16 * 1024;
+/** The longest that header, optional fields and the length fields of one item get. */
+const FIXED_BYTES = 64;
+
+/** The answer bytes of lua/lib/request.lua; 0 refuses one item without touching the others. */
+const ANSWERS: readonly (SubmitAnswer | 'ID_IN_USE')[] = [
+  'ID_IN_USE',
+  'created',
+  'existing',
+  'replaced',
+  'fired',
+];
+
+/**
+ * The packed items of one script call. An item is B flags, B record flags, B bucket, I2 id length, I6 time, I4 length
+ * of the rest, then the id and the rest: a record's bytes from the length of the name on (see record.ts). Texts are
+ * written straight into one buffer: a bulk is as fast as this loop.
+ */
+export class SubmitBatch {
+  readonly items: SubmitItem[] = [];
+  readonly #seed: number;
+  #bytes = Buffer.allocUnsafeSlow(FIRST_BYTES);
+  #end = 0;
+
+  constructor(queue: string) {
+    this.#seed = crc16(0, Buffer.from(`${queue}:`, 'utf8'));
+  }
+
+  get packed(): Buffer {
+    return this.#bytes.subarray(0, this.#end);
+  }
+
+  /** Packs one more item; false when the call is full without it. The first always fits. */
+  add(item: SubmitItem): boolean {
+    if (this.items.length >= SUBMIT_ITEMS) return false;
+    const text = item.name + item.data + item.opts;
+    const start = this.#end;
+    // UTF-8 takes at most three bytes for each unit of UTF-16.
+    this.#reserve(FIXED_BYTES + (item.jobId.length + text.length) * 3);
+    const bytes = this.#bytes;
+    const idStart = start + 15;
+    const idLength = bytes.write(item.jobId, idStart);
+    const restStart = idStart + idLength;
+    const ordered = item.priority > 0 || item.lifo;
+    const textStart = restStart + 4 + (ordered ? 4 : 0) + (item.timestamp === undefined ? 0 : 6);
+    const textLength = bytes.write(text, textStart);
+    const end = textStart + textLength;
+    if (end > SUBMIT_BYTES && this.items.length > 0) return false;
+
+    bytes[start] =
+      (item.relative ? ITEM.delay : 0) |
+      (item.chosen ? ITEM.chosen : 0) |
+      (item.replace ? ITEM.replace : 0) |
+      (item.noWindow ? ITEM.noWindow : 0);
+    bytes[start + 1] =
+      (ordered ? FLAGS.priority : 0) |
+      (item.timestamp === undefined ? 0 : FLAGS.timestamp) |
+      (item.dedup ? FLAGS.dedup : 0) |
+      (item.chosen ? 0 : FLAGS.generated);
+    bytes[start + 2] = crc16(this.#seed, bytes, idStart, restStart) & (BUCKETS - 1);
+    writeUint(bytes, idLength, start + 3, 2);
+    writeUint(bytes, item.time, start + 5, 6);
+    writeUint(bytes, end - restStart, start + 11, 4);
+    const plain = textLength === text.length;
+    bytes[restStart] = plain ? item.name.length : Buffer.byteLength(item.name);
+    writeUint(bytes, plain ? item.data.length : Buffer.byteLength(item.data), restStart + 1, 3);
+    let position = restStart + 4;
+    if (ordered) {
+      writeUint(bytes, item.priority + (item.lifo ? LIFO : 0), position, 4);
+      position += 4;
+    }
+    if (item.timestamp !== undefined) writeUint(bytes, item.timestamp, position, 6);
+    this.#end = end;
+    this.items.push(item);
+    return true;
+  }
+
+  /**
+   * Reads the script's compact answer.
+   * @param answers one byte an item.
+   * @param exceptions index, id and scheduled time of each item whose id or time is not the one that was asked for.
+   * @throws CarillonError ID_IN_USE naming the first item whose id is a schedule's; the others stand.
+   */
+  results(
+    now: number,
+    answers: Buffer,
+    exceptions: readonly { index: number; jobId: string; at: number }[],
+  ): SubmitResult[] {
+    const results = this.items.map((item, index): SubmitResult => {
+      const answer = ANSWERS[answers[index] ?? -1];
+      if (answer === undefined) throw new CarillonError('BAD_SCRIPT', 'submit left an item unanswered');
+      if (answer === 'ID_IN_USE') throw idInUse(item.jobId);
+      return { answer, jobId: item.jobId, scheduledFor: item.relative ? now + item.time : item.time };
+    });
+    for (const { index, jobId, at } of exceptions) {
+      const result = results[index];
+      if (result !== undefined) Object.assign(result, { jobId, scheduledFor: at });
+    }
+    return results;
+  }
+
+  #reserve(more: number): void {
+    const wanted = this.#end + more;
+    if (wanted <= this.#bytes.length) return;
+    const grown = Buffer.allocUnsafeSlow(Math.max(wanted, this.#bytes.length * 2));
+    this.#bytes.copy(grown, 0, 0, this.#end);
+    this.#bytes = grown;
+  }
+}
+
+function idInUse(jobId: string): CarillonError {
+  return new CarillonError('ID_IN_USE', 'a schedule and a one-time job of one queue cannot share an id', {
+    field: 'jobId',
+    given: jobId,
+    todo: 'Give one of the two another id.',
+  });
+}
+
+/** Big-endian, by hand: Buffer’s own checks cost more than the writing. */
+function writeUint(bytes: Buffer, value: number, position: number, length: number): void {
+  let rest = value;
+  for (let i = position + length - 1; i >= position; i--) {
+    const high = Math.floor(rest / 256);
+    bytes[i] = rest - high * 256;
+    rest = high;
+  }
+}

@@ -1,0 +1,141 @@
+import { isCarillonError } from '../domain/errors.js';
+import { compileStored, type StoredPolicies } from '../domain/schedule.js';
+import { Ticks } from '../domain/ticks.js';
+import type { LeaderScripts, OwnedRange, PlanAnswer, PlanItem } from '../redis/leader-scripts.js';
+import { decodeRecord, FLAGS, type ScheduleRecord } from '../redis/record.js';
+import type { Logger } from '../support/logger.js';
+
+const BATCH = 100;
+const BATCH_BYTES = 500_000;
+/** A schedule that cannot be planned is asked again after this, doubling (ms); then it is suspended. */
+const RETRY_MIN = 1000;
+const RETRIES = 5;
+
+/**
+ * Answers `plan`: which tick follows the last known one, and what becomes of missed ticks. Each record is worked in a
+ * try of its own; one that fails again and again is suspended with the reason, so that it never stops silently.
+ */
+export class Planner {
+  readonly #failures = new Map<string, number>();
+
+  constructor(private readonly logger: Logger) {}
+
+  /** Works one batch. True when there may be more. */
+  async plan(
+    scripts: LeaderScripts,
+    owned: readonly OwnedRange[],
+    buckets: readonly number[],
+  ): Promise<boolean> {
+    const { now, items } = await scripts.readPlan(buckets, BATCH, BATCH_BYTES);
+    if (items.length === 0) {
+      // A head that leads nowhere would be found due again and again.
+      await scripts.refreshHeads(owned);
+      return false;
+    }
+    const answers = items.map((item) => this.#answer(item, now, servedFrom(owned, item.bucket)));
+    const { outcomes } = await scripts.setNext(owned, answers);
+    outcomes.forEach((outcome, index) => {
+      const answer = answers[index] as PlanAnswer;
+      if (outcome.startsWith('BAD_RECORD')) this.logger.error({ schedule: answer.identity }, outcome);
+      if (outcome === 'OK' && answer.op === 'suspend') {
+        this.logger.error({ schedule: answer.identity, reason: answer.reason }, 'suspended a schedule');
+      }
+    });
+    return true;
+  }
+
+  #answer(item: PlanItem, now: number, since: number): PlanAnswer {
+    const target = { bucket: item.bucket, identity: item.identity, inc: '', ver: '' };
+    if (item.record.length === 0) return { ...target, op: 'forget' };
+    try {
+      const record = decodeRecord(item.record);
+      if (record.kind !== 'schedule') return { ...target, op: 'forget' };
+      Object.assign(target, { inc: String(record.inc), ver: String(record.ver) });
+      const answer = answerFor(target, record, item.due, now, since);
+      this.#failures.delete(item.identity);
+      return answer;
+    } catch (error) {
+      return this.#failed(target, error, now);
+    }
+  }
+
+  #failed(target: Target, error: unknown, now: number): PlanAnswer {
+    const failures = (this.#failures.get(target.identity) ?? 0) + 1;
+    this.#failures.set(target.identity, failures);
+    const reason = isCarillonError(error) ? `${error.code}: ${error.message}` : String(error);
+    this.logger.error({ schedule: target.identity, failures, reason }, 'cannot plan a schedule');
+    if (failures < RETRIES || target.inc === '') {
+      return { ...target, op: 'defer', planAt: now + RETRY_MIN * 2 ** Math.min(failures, 10) };
+    }
+    this.#failures.delete(target.identity);
+    return { ...target, op: 'suspend', reason };
+  }
+}
+
+interface Target {
+  bucket: number;
+  identity: string;
+  inc: string;
+  ver: string;
+}
+
+/** What to do with a schedule that is on plan. Pure; `since`: its bucket is served without a break since then. */
+function answerFor(
+  target: Target,
+  record: ScheduleRecord,
+  due: boolean,
+  now: number,
+  since: number,
+): PlanAnswer {
+  const policies = JSON.parse(record.policies) as StoredPolicies;
+  const ticks = new Ticks(compileStored(policies, target.identity, record.anchor), policies, target.identity);
+  const state = {
+    last: record.last,
+    cur: record.cur,
+    next: record.next,
+    count: record.count,
+    createdAt: record.anchor,
+  };
+  if (due) {
+    if (record.next > 0) return { ...target, op: 'forget' };
+    const successor = ticks.successor(state);
+    if (successor === undefined) return { ...target, op: 'end', reason: 'no tick follows' };
+    return {
+      ...target,
+      op: 'append',
+      tail: record.cur || record.last,
+      tick: successor.tick,
+      fireAt: successor.fireAt,
+    };
+  }
+  const found = ticks.resolve(state, now, {
+    servedFrom: since,
+    grace: record.grace,
+    resumed: (record.flags & FLAGS.resumed) !== 0,
+  });
+  return {
+    ...target,
+    op: 'resolve',
+    cur: record.cur,
+    last: record.last,
+    newLast: found.newLast,
+    newCur: found.cur?.tick ?? 0,
+    newCurFire: found.cur?.fireAt ?? 0,
+    newNext: found.next?.tick ?? 0,
+    newNextFire: found.next?.fireAt ?? 0,
+    catchUp: found.catchUp,
+    ends: found.cur === undefined,
+    skipped:
+      found.skipped === undefined ? [] : [{ at: found.skipped.to, reason: missedReason(found.skipped) }],
+  };
+}
+
+/** Since when a bucket is served without a break; 0 if it is not ours any more: its answer will be refused. */
+function servedFrom(owned: readonly OwnedRange[], bucket: number): number {
+  return owned.find((range) => bucket >= range.first && bucket <= range.last)?.servedFrom ?? 0;
+}
+
+function missedReason({ from, to }: { from: number; to: number }): string {
+  if (from === to) return 'missed';
+  return `missed: every tick from ${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
+}

@@ -1,0 +1,57 @@
+import type { Redis } from 'ioredis';
+import type { LeaderScripts, OwnedRange } from '../redis/leader-scripts.js';
+import type { Logger } from '../support/logger.js';
+import type { DispatchReport } from './dispatch-report.js';
+import { RepeatedTask } from './repeated-task.js';
+
+const MOVE = 200;
+
+/**
+ * Probes broken queues, each once a second; the first good probe moves their parked records back to their timers, a
+ * batch a call.
+ */
+export class QueueProber extends RepeatedTask {
+  constructor(
+    private readonly client: Redis,
+    private readonly queuesKey: string,
+    private readonly scripts: LeaderScripts,
+    private readonly owned: () => OwnedRange[],
+    private readonly report: DispatchReport,
+    logger: Logger,
+  ) {
+    super('queue prober', 1000, logger);
+  }
+
+  protected override async work(signal: AbortSignal, round: number): Promise<void> {
+    const owned = this.owned();
+    if (owned.length === 0) return;
+    // What another process parked is found in a slower turn.
+    if (round % 10 === 0) await this.#find();
+    for (const queue of this.report.brokenQueues) {
+      let from = 0;
+      while (from < 256 && !signal.aborted) {
+        const reply = await this.scripts.unparkQueue(owned, queue, from, MOVE);
+        if ('broken' in reply) break;
+        from = reply.next;
+      }
+      if (from >= 256) this.report.cured(queue);
+    }
+  }
+
+  async #find(): Promise<void> {
+    let cursor = '0';
+    do {
+      const [next, fields] = await this.client.hscan(
+        this.queuesKey,
+        cursor,
+        'MATCH',
+        '*:broken',
+        'COUNT',
+        1000,
+      );
+      for (let i = 0; i < fields.length; i += 2)
+        this.report.found((fields[i] as string).slice(0, -':broken'.length));
+      cursor = next;
+    } while (cursor !== '0');
+  }
+}

@@ -1,0 +1,191 @@
+import type { Coordinator } from '../coordination/coordinator.js';
+import { isCarillonError } from '../domain/errors.js';
+import type { LeaderScripts, OwnedRange, PopResult } from '../redis/leader-scripts.js';
+import { serverWord } from '../redis/status.js';
+import type { Logger } from '../support/logger.js';
+import { Service } from '../support/service.js';
+import { BatchSize } from './batch-size.js';
+import { ClockWatch } from './clock-watch.js';
+import type { DispatchReport } from './dispatch-report.js';
+import { MemoryHeadroom } from './memory-headroom.js';
+import type { Planner } from './planner.js';
+import { ServedTerms } from './served-terms.js';
+import { Sleeper } from './sleeper.js';
+
+const MAX_BYTES = 1_000_000;
+/** Bounds of the back-off after a failed call, ms. */
+const RETRY_MIN = 100;
+const RETRY_MAX = 1000;
+/** Planning gets a turn this often while dispatch never rests, ms. */
+const PLAN_TURN = 200;
+
+export interface ShardLoopOptions {
+  scripts: LeaderScripts;
+  coordinator: Coordinator;
+  planner: Planner;
+  report: DispatchReport;
+  logger: Logger;
+  monotonic: () => number;
+  wall: () => number;
+  /** ms */
+  poll: number;
+  /** Bytes of records that may still be dispatched above maxmemory. */
+  headroom: number;
+}
+
+/**
+ * One shard's loop: take over what is led, pop what is due, plan in the quiet, sleep until the next head.
+ *
+ * - **standing by** (no valid term): waits for the coordinator.
+ * - **serving**: pops until nothing is due, gives the planner its turns, sleeps; a hint or a new term wakes it.
+ * - **held** (Redis refuses or does not answer, its clock leapt, its memory is full): records stay due, calls are tried
+ *   with back-off, and `report` says why; the first good call ends it.
+ */
+export class ShardLoop extends Service {
+  readonly #options: ShardLoopOptions;
+  readonly #served: ServedTerms;
+  readonly #sleeper: Sleeper;
+  readonly #batch = new BatchSize();
+  readonly #clock: ClockWatch;
+  readonly #headroom: MemoryHeadroom;
+  #loop: Promise<void> = Promise.resolve();
+  #retry = 0;
+  #goodAt = 0;
+  #plannedAt = 0;
+
+  constructor(options: ShardLoopOptions) {
+    super();
+    this.#options = options;
+    this.#served = new ServedTerms(options.scripts, options.logger);
+    this.#sleeper = new Sleeper(options.monotonic, options.poll);
+    this.#clock = new ClockWatch(options.monotonic, options.wall);
+    this.#headroom = new MemoryHeadroom(options.headroom);
+    options.coordinator.onChange(() => this.#sleeper.wake());
+  }
+
+  /** A submit stored a job due at `at` (ms of Redis' clock). */
+  hint(at: number): void {
+    this.#sleeper.hint(at);
+  }
+
+  /** The ranges that are served now; for the slower services of the shard. */
+  owned(): OwnedRange[] {
+    return this.#served.owned();
+  }
+
+  /** Redis' clock in ms, as far as known; 0 before the first reply. */
+  redisNow(): number {
+    return this.#sleeper.redisNow();
+  }
+
+  protected override async onStart(signal: AbortSignal): Promise<void> {
+    this.#goodAt = this.#options.monotonic();
+    this.#loop = this.#run(signal);
+  }
+
+  protected override async onStop(): Promise<void> {
+    await this.#loop;
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        const busy = await this.#turn();
+        this.#retry = 0;
+        if (!busy) await this.#sleeper.sleep(signal);
+      } catch (error) {
+        this.#failed(error);
+        await this.#backOff(signal);
+      }
+    }
+  }
+
+  /** One round. True when there may be more to do at once. */
+  async #turn(): Promise<boolean> {
+    const { coordinator, report, planner, scripts, monotonic } = this.#options;
+    const terms = coordinator.terms();
+    for (const term of await this.#served.follow(terms)) coordinator.resign(term, 'its fences refused it');
+    const owned = this.#served.owned();
+    report.leading(owned.length > 0);
+    if (owned.length === 0) {
+      this.#goodAt = monotonic();
+      this.#sleeper.replied(this.#sleeper.redisNow() || 1, 0);
+      return false;
+    }
+    const popped = await this.#pop(owned);
+    if (popped === undefined) return false;
+    const rested = popped.popped === 0 && popped.trouble.length === 0;
+    if (popped.planned.length > 0 && (rested || monotonic() - this.#plannedAt > PLAN_TURN)) {
+      this.#plannedAt = monotonic();
+      const more = await planner.plan(scripts, this.#served.owned(), popped.planned);
+      return more || !rested;
+    }
+    return !rested;
+  }
+
+  async #pop(owned: OwnedRange[]): Promise<PopResult | undefined> {
+    const { scripts, report, coordinator, monotonic } = this.#options;
+    const sentAt = monotonic();
+    this.#sleeper.sending();
+    const reply = await scripts.popDue(owned, {
+      limit: this.#batch.limit,
+      bytes: MAX_BYTES,
+      prove: true,
+      headroom: this.#headroom.inUse,
+      latest: this.#clock.latest(),
+    });
+    const now = monotonic();
+    if ('clockJumpedTo' in reply) {
+      if (this.#clock.jumped()) {
+        this.#options.logger.error(
+          { to: reply.clockJumpedTo },
+          'Redis’ clock leapt forward: dispatch is held for up to a minute',
+        );
+      }
+      report.held('CLOCK_JUMP', 'Redis’ clock leapt forward');
+      this.#sleeper.replied(this.#sleeper.redisNow(), 0);
+      return undefined;
+    }
+    this.#clock.saw(reply.now);
+    this.#served.resumed(sentAt - this.#goodAt, reply.now);
+    this.#goodAt = now;
+    coordinator.fed(sentAt);
+    this.#batch.took(now - sentAt, reply.popped);
+    this.#headroom.used(reply.bytes);
+    this.#sleeper.replied(reply.now, reply.nextHead);
+    report.popped(reply);
+    for (const bucket of reply.fenced) {
+      const term = this.#served.termOf(bucket);
+      if (term !== undefined) coordinator.resign(term, `the fence of bucket ${bucket} is above its token`);
+    }
+    this.#served.raiseAgain(reply.lower);
+    return reply;
+  }
+
+  #failed(error: unknown): void {
+    const { report, logger } = this.#options;
+    const word = isCarillonError(error, 'OUT_OF_MEMORY')
+      ? 'OOM'
+      : serverWord((error as { cause?: unknown }).cause);
+    const text = error instanceof Error ? error.message : String(error);
+    if (word === 'OOM' && this.#headroom.refused()) {
+      this.#retry = 0;
+      return;
+    }
+    const reason = word === 'OOM' ? 'OOM_HELD' : (word ?? (isCarillonError(error) ? error.code : 'ERROR'));
+    if (report.held(reason, text)) logger.error({ reason }, `dispatch is held: ${text}`);
+    this.#retry = Math.min(RETRY_MAX, Math.max(RETRY_MIN, this.#retry * 2));
+  }
+
+  #backOff(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      const timer = setTimeout(done, this.#retry);
+      signal.addEventListener('abort', done, { once: true });
+    });
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * The loop's sleep: until a time of Redis' clock, or until somebody wakes it. Redis' time between replies is the last
+ * reply's TIME plus the monotonic time since.
+ */
+export class Sleeper {
+  #redisAt = 0;
+  #monotonicAt = 0;
+  #nextAt = 0;
+  #hintedWhileInFlight = Number.POSITIVE_INFINITY;
+  #wake: (() => void) | undefined;
+
+  constructor(
+    /** Monotonic ms. */
+    private readonly monotonic: () => number,
+    /** The longest sleep, ms. */
+    private readonly poll: number,
+  ) {}
+
+  /** Redis' clock now, as far as the last reply tells; 0 before the first. */
+  redisNow(): number {
+    return this.#redisAt === 0 ? 0 : this.#redisAt + (this.monotonic() - this.#monotonicAt);
+  }
+
+  /** A call that will say when the next head is due is being sent. */
+  sending(): void {
+    this.#hintedWhileInFlight = Number.POSITIVE_INFINITY;
+  }
+
+  /**
+   * Its reply: `now` of Redis, and the next head (0 for none). A hint that came while the call was in flight stands:
+   * the reply may be older than it.
+   */
+  replied(now: number, nextHead: number): void {
+    this.#redisAt = now;
+    this.#monotonicAt = this.monotonic();
+    const head = nextHead === 0 ? Number.POSITIVE_INFINITY : nextHead;
+    this.#nextAt = Math.min(head, this.#hintedWhileInFlight);
+  }
+
+  /** Somebody stored a job that is due at `at`, ms of Redis' clock. */
+  hint(at: number): void {
+    this.#hintedWhileInFlight = Math.min(this.#hintedWhileInFlight, at);
+    if (at >= this.#nextAt) return;
+    this.#nextAt = at;
+    this.#wake?.();
+  }
+
+  /** Ends the sleep at once. */
+  wake(): void {
+    this.#nextAt = 0;
+    this.#wake?.();
+  }
+
+  /** Sleeps until the next head, at most the poll; a hint re-arms it. */
+  async sleep(signal: AbortSignal): Promise<void> {
+    const end = this.monotonic() + this.poll;
+    while (!signal.aborted) {
+      const left = Math.min(end - this.monotonic(), Math.max(0, this.#nextAt - this.redisNow()));
+      if (left <= 0) return;
+      await this.#pause(left, signal);
+    }
+  }
+
+  #pause(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', done);
+        this.#wake = undefined;
+        resolve();
+      };
+      const timer = setTimeout(done, ms);
+      this.#wake = done;
+      signal.addEventListener('abort', done, { once: true });
+    });
+  }
+}
