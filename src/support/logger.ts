@@ -1,4 +1,5 @@
 import { pino } from 'pino';
+import { CarillonError } from '../domain/errors.js';
 
 /** One level's method, as pino has it: a message, or fields and then a message. */
 export interface LogMethod {
@@ -24,7 +25,7 @@ let shared: Logger | undefined;
  * The logger used where none is given: pino, named `carillon`, one JSON object a line on standard error, so that
  * standard output stays the program's own. The level is `CARILLON_LOG_LEVEL`, default `info`.
  *
- * @throws Error when `CARILLON_LOG_LEVEL` is no level of pino's.
+ * @throws CarillonError `INVALID_OPTION` when `CARILLON_LOG_LEVEL` is no level of pino's.
  */
 export function defaultLogger(): Logger {
   shared ??= createLogger(process.env.CARILLON_LOG_LEVEL);
@@ -33,7 +34,15 @@ export function defaultLogger(): Logger {
 
 function createLogger(level = 'info'): Logger {
   if (!LEVELS.includes(level)) {
-    throw new Error(`CARILLON_LOG_LEVEL is ${JSON.stringify(level)}; use one of ${LEVELS.join(', ')}`);
+    throw new CarillonError(
+      'INVALID_OPTION',
+      `CARILLON_LOG_LEVEL is no log level: ${JSON.stringify(level)}`,
+      {
+        field: 'CARILLON_LOG_LEVEL',
+        given: level,
+        todo: `Use one of ${LEVELS.join(', ')}.`,
+      },
+    );
   }
   // Synchronous: the last line before a crash is the one that is needed.
   return pino({ name: 'carillon', level }, pino.destination({ dest: 2, sync: true }));

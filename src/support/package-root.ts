@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { CarillonError } from '../domain/errors.js';
 
 const OWN_NAME = 'carillon';
 
@@ -11,14 +12,17 @@ let root: string | undefined;
  * The folder of the package that this code belongs to, where `lua/` and `package.json` lie. The same answer from the
  * sources, from the ESM build and from the CommonJS build, whatever their depth.
  *
- * @throws Error when no folder above this file is Carillon's, as when an application's bundler swallowed it.
+ * @throws CarillonError `UNSUPPORTED` when no folder above this file is Carillon's, as when an application's bundler swallowed it.
  */
 export function packageRoot(): string {
   root ??= findPackage(OWN_NAME, ownFolder());
   if (root === undefined) {
-    throw new Error(
-      `carillon cannot find its own package folder above ${ownFolder()}. Its Lua scripts are read from there: ` +
-        'mark carillon as external in your bundler and install it beside the bundle.',
+    throw new CarillonError(
+      'UNSUPPORTED',
+      `carillon cannot find its own package folder above ${ownFolder()}`,
+      {
+        todo: 'Its Lua scripts are read from there: mark carillon as external in your bundler and install it beside the bundle.',
+      },
     );
   }
   return root;
@@ -28,7 +32,7 @@ export function packageRoot(): string {
  * The folder of an installed package, as an import from this package would find it.
  *
  * @param name the package's name: `'bullmq'`.
- * @throws Error when it is not installed where this package can see it.
+ * @throws CarillonError `UNSUPPORTED` when it is not installed where this package can see it.
  */
 export function resolvePackageDir(name: string): string {
   const require = createRequire(join(packageRoot(), 'package.json'));
@@ -36,12 +40,18 @@ export function resolvePackageDir(name: string): string {
   try {
     entry = require.resolve(name);
   } catch (cause) {
-    throw new Error(`the package ${name} is not installed beside carillon. Run: npm install ${name}`, {
+    throw new CarillonError('UNSUPPORTED', `the package ${name} is not installed beside carillon`, {
+      field: name,
+      todo: `Run: npm install ${name}`,
       cause,
     });
   }
   const dir = findPackage(name, dirname(entry));
-  if (dir === undefined) throw new Error(`no package.json of ${name} above ${entry}`);
+  if (dir === undefined) {
+    throw new CarillonError('UNSUPPORTED', `there is no package.json of ${name} above ${entry}`, {
+      field: name,
+    });
+  }
   return dir;
 }
 

@@ -43,5 +43,6 @@ test('CARILLON_LOG_LEVEL sets the level, and a wrong one is refused', () => {
   expect(run({ CARILLON_LOG_LEVEL: 'silent' }).stderr).toBe('');
   const refused = run({ CARILLON_LOG_LEVEL: 'loud' });
   expect(refused.status).not.toBe(0);
-  expect(refused.stderr).toContain('CARILLON_LOG_LEVEL is "loud"; use one of trace, debug, info');
+  expect(refused.stderr).toContain('CARILLON_LOG_LEVEL is no log level: "loud"');
+  expect(refused.stderr).toContain("code: 'INVALID_OPTION'");
 });

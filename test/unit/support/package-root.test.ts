@@ -16,7 +16,15 @@ test('an installed package is found by name, also one whose exports hide its pac
 });
 
 test('a missing package is named with its cure', () => {
-  expect(() => resolvePackageDir('no-such-package')).toThrow(
-    'the package no-such-package is not installed beside carillon. Run: npm install no-such-package',
-  );
+  let error: unknown;
+  try {
+    resolvePackageDir('no-such-package');
+  } catch (thrown) {
+    error = thrown;
+  }
+  expect(error).toMatchObject({
+    code: 'UNSUPPORTED',
+    message: 'the package no-such-package is not installed beside carillon',
+    todo: 'Run: npm install no-such-package',
+  });
 });
