@@ -2,8 +2,8 @@
 -- purpose  creates a schedule or replaces its definition, by compare-and-set on the record that the client read
 -- flags    deny-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
--- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 definition json; 8 name text; 9 data json; 10 options json; 11 policies json; 12 maxPending count
--- returns  OK record now | CONFLICT | RETRY now last | ID_IN_USE | QUOTA pending | WRONG_LAYOUT | BAD_RECORD
+-- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 definition json; 8 name text; 9 data json; 10 options json; 11 policies json
+-- returns  OK record now | CONFLICT | RETRY now last | ID_IN_USE | WRONG_LAYOUT | BAD_RECORD
 -- cost     O(log N)
 -- definition: inc, ver ("" to create), asOf, anchor, cur, curFire, next, nextFire, keepTicks, grace, missed, overlap, priority, lifo.
 
