@@ -2,15 +2,15 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, inject, test } from 'vitest';
-import { consumerNode } from '../support/consumer-node.js';
+import { expect, test } from 'vitest';
+import { consumer, consumerNode } from '../support/consumer.js';
 
 const JEST = fileURLToPath(new URL('../../node_modules/jest/bin/jest.js', import.meta.url));
 
 test('Jest loads the package as it stands, without transform or option', () => {
-  const consumer = inject('consumer');
+  const project = consumer();
   writeFileSync(
-    join(consumer, 'carillon.test.js'),
+    join(project, 'carillon.test.js'),
     `const { CarillonError, isCarillonError } = require('carillon');
      const { resolvePackageDir } = require('./node_modules/carillon/dist/cjs/support/package-root.js');
      test('an error has its code', () => {
@@ -20,8 +20,8 @@ test('Jest loads the package as it stands, without transform or option', () => {
        expect(resolvePackageDir('bullmq')).toMatch(/bullmq$/);
      });`,
   );
-  const run = spawnSync(consumerNode(), [JEST, '--rootDir', consumer, '--no-cache'], {
-    cwd: consumer,
+  const run = spawnSync(consumerNode(), [JEST, '--rootDir', project, '--no-cache'], {
+    cwd: project,
     encoding: 'utf8',
   });
   expect(run.stderr).toContain('Tests:       2 passed, 2 total');

@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { expect, inject, test } from 'vitest';
-import { consumerNode } from '../support/consumer-node.js';
+import { expect, test } from 'vitest';
+import { consumer, consumerNode } from '../support/consumer.js';
 
 /** Runs a module in a fresh Node inside the consumer project and returns the JSON that it prints last. */
 function inConsumer(code: string, type: 'module' | 'commonjs' = 'module'): unknown {
   const { status, stdout, stderr } = spawnSync(consumerNode(), [`--input-type=${type}`, '-e', code], {
-    cwd: inject('consumer'),
+    cwd: consumer(),
     encoding: 'utf8',
   });
   if (status !== 0) throw new Error(stderr);
@@ -59,7 +59,7 @@ test('both builds find the package and the bullmq that is installed beside it', 
     const esm = await import(pathToFileURL(dist + 'support/package-root.js'));
     const cjs = createRequire(dist)(dist + 'cjs/support/package-root.js');
     console.log(JSON.stringify([esm, cjs].map((m) => [m.packageRoot(), m.resolvePackageDir('bullmq')])));`);
-  const modules = join(inject('consumer'), 'node_modules');
+  const modules = join(consumer(), 'node_modules');
   const expected = [join(modules, 'carillon'), join(modules, 'bullmq')];
   expect(seen).toEqual([expected, expected]);
 });

@@ -2,17 +2,17 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, inject, test } from 'vitest';
-import { consumerNode } from '../support/consumer-node.js';
+import { expect, test } from 'vitest';
+import { consumer, consumerNode, tarball } from '../support/consumer.js';
 
 const BIN = fileURLToPath(new URL('../../node_modules/.bin/', import.meta.url));
 
 function inTarball(file: string): boolean {
-  return existsSync(join(inject('consumer'), 'node_modules', 'carillon', file));
+  return existsSync(join(consumer(), 'node_modules', 'carillon', file));
 }
 
 test('publint finds nothing', () => {
-  const { status, stdout } = spawnSync(join(BIN, 'publint'), ['run', inject('tarball'), '--strict'], {
+  const { status, stdout } = spawnSync(join(BIN, 'publint'), ['run', tarball(), '--strict'], {
     encoding: 'utf8',
   });
   expect(stdout).toContain('All good!');
@@ -20,7 +20,7 @@ test('publint finds nothing', () => {
 });
 
 test('the types are right for each way of loading', () => {
-  const { status, stdout } = spawnSync(join(BIN, 'attw'), [inject('tarball'), '--format', 'json'], {
+  const { status, stdout } = spawnSync(join(BIN, 'attw'), [tarball(), '--format', 'json'], {
     encoding: 'utf8',
   });
   const { analysis, problems } = JSON.parse(stdout) as {
@@ -49,7 +49,7 @@ test('the tarball holds what is needed to run, and nothing else', () => {
 });
 
 test('the command is installed, executable, and runs', () => {
-  const command = join(inject('consumer'), 'node_modules', '.bin', 'carillon');
+  const command = join(consumer(), 'node_modules', '.bin', 'carillon');
   expect(statSync(command).mode & 0o111).toBe(0o111);
   const { status, stdout } = spawnSync(consumerNode(), [command, '--version'], { encoding: 'utf8' });
   expect(stdout.trim()).toMatch(/^\d+\.\d+\.\d+/);

@@ -9,12 +9,12 @@ import { ownFolder } from './child-guard.js';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The tarball as npm would publish it. */
-    tarball: string;
-    /** A project beside nothing of this repository, with the tarball and bullmq installed as a user would. */
-    consumer: string;
+    /** Read it by test/support/consumer.ts. */
+    packed: Packed;
   }
 }
+
+type Packed = { tarball: string; consumer: string } | { failure: string };
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const run = promisify(execFile);
@@ -23,9 +23,21 @@ const run = promisify(execFile);
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const dir = await mkdtemp(join(tmpdir(), 'carillon-package-'));
   ownFolder(dir);
+  project.provide(
+    'packed',
+    await packInto(dir).catch((error: Error & { stderr?: string }) => ({
+      failure: error.stderr || error.message,
+    })),
+  );
+  return () => rm(dir, { recursive: true, force: true });
+}
+
+async function packInto(dir: string): Promise<Packed> {
   const consumer = join(dir, 'consumer');
-  const [packed] = JSON.parse(await npm(ROOT, 'pack', '--json', '--pack-destination', dir)) as [Packed];
-  const tarball = join(dir, packed.filename);
+  const [{ filename }] = JSON.parse(await npm(ROOT, 'pack', '--json', '--pack-destination', dir)) as [
+    { filename: string },
+  ];
+  const tarball = join(dir, filename);
   await mkdir(consumer);
   await writeFile(join(consumer, 'package.json'), JSON.stringify({ name: 'consumer', private: true }));
   // What this repository was tested with is in npm's cache already.
@@ -38,13 +50,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     tarball,
     await testedBullmq(),
   );
-  project.provide('tarball', tarball);
-  project.provide('consumer', consumer);
-  return () => rm(dir, { recursive: true, force: true });
-}
-
-interface Packed {
-  filename: string;
+  return { tarball, consumer };
 }
 
 async function npm(cwd: string, ...args: string[]): Promise<string> {
