@@ -10,7 +10,7 @@ local tag, layout, base, namespace, queueName = ARGV[1], ARGV[2], ARGV[3], ARGV[
 local call, window, maxPending, items = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 local MAX_TIME = 253402300799999
 -- Item flags; an item is >B flags, B record flags, B bucket, I2 id length, I6 at or delay, I4 rest length, id, rest.
-local ITEM_DELAY, ITEM_CHOSEN, ITEM_REPLACE, ITEM_NO_WINDOW = 1, 2, 4, 8
+local ITEM_DELAY, ITEM_CHOSEN, ITEM_REPLACE = 1, 2, 4
 
 --- @include "clock"
 --- @include "record"
@@ -71,7 +71,7 @@ local function createDue(item, inc, requests)
       record.deduplication = deduplicationOf(record)
       handOverDedup(tag, base, queueName, record, item.id, now)
     end
-    storeRun(queue, item.id, record, runMark(namespace, item.at, inc))
+    storeRecord(queue, item.id, record, runMark(namespace, item.at, inc))
     writeSpent(tag, item.bucket, item.identity, now, ENDED_RUN, requests, not item.chosen)
     return
   end
@@ -104,7 +104,7 @@ local function knownAnswer(item, request)
     if not item.chosen then return ANSWER_CREATED, item.at end
     local before = answeredBefore(ended, request)
     if before then return before, item.at end
-    if how == ENDED_RUN and not hasFlag(item.flags, ITEM_NO_WINDOW) and now - endedAt < window then
+    if how == ENDED_RUN and now - endedAt < window then
       return ANSWER_FIRED, endedAt
     end
   end

@@ -4,7 +4,7 @@ import { CarillonError, shortText } from './errors.js';
 export type Instant = Date | number | string;
 
 /** 9999-12-31T23:59:59.999Z: the last instant that an option may name. */
-const LAST_INSTANT = 253_402_300_799_999;
+export const LAST_INSTANT = 253_402_300_799_999;
 
 const ISO = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(Z|[+-]\d{2}:?\d{2})?$/;
 

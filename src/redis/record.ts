@@ -181,35 +181,3 @@ function readTicks(reader: Reader) {
     overlap: reader.uint(1),
   };
 }
-
-/** What the client packs of a new one-time job: all that stands behind the requests. */
-export interface NewJobParts {
-  name: Buffer;
-  data: Buffer;
-  opts: Buffer;
-  priority: number;
-  lifo: boolean;
-  /** Only when the caller gave one; else the time of acceptance counts. */
-  timestamp: number | undefined;
-  dedup: boolean;
-  generated: boolean;
-}
-
-/** The flags byte and the packed rest of a new job; the script adds state, inc, time and requests. */
-export function packNewJob(parts: NewJobParts): { flags: number; rest: Buffer } {
-  const ordered = parts.priority > 0 || parts.lifo;
-  const header = Buffer.allocUnsafe(4 + (ordered ? 4 : 0) + (parts.timestamp !== undefined ? 6 : 0));
-  header.writeUInt8(parts.name.length, 0);
-  header.writeUIntBE(parts.data.length, 1, 3);
-  let position = 4;
-  let flags = (parts.dedup ? FLAGS.dedup : 0) | (parts.generated ? FLAGS.generated : 0);
-  if (ordered) {
-    flags |= FLAGS.priority;
-    position = header.writeUInt32BE(parts.priority + (parts.lifo ? LIFO : 0), position);
-  }
-  if (parts.timestamp !== undefined) {
-    flags |= FLAGS.timestamp;
-    header.writeUIntBE(parts.timestamp, position, 6);
-  }
-  return { flags, rest: Buffer.concat([header, parts.name, parts.data, parts.opts]) };
-}

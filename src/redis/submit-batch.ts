@@ -14,8 +14,8 @@ export interface SubmitItem {
   time: number;
   relative: boolean;
   replace: boolean;
-  /** BullMQ's own rule: an id is free once its hash is gone. */
-  noWindow: boolean;
+  /** ms; how long an ended id answers `fired`; 0 for BullMQ's own rule: an id is free once its hash is gone. */
+  window: number;
   name: string;
   /** JSON text. */
   data: string;
@@ -41,7 +41,7 @@ export interface SubmitResult {
 export const SUBMIT_ITEMS = 250;
 export const SUBMIT_BYTES = 256 * 1024;
 
-const ITEM = { delay: 1, chosen: 2, replace: 4, noWindow: 8 } as const;
+const ITEM = { delay: 1, chosen: 2, replace: 4 } as const;
 const LIFO = 0x1000000;
 const FIRST_BYTES = 16 * 1024;
 /** The longest that header, optional fields and the length fields of one item get. */
@@ -71,6 +71,11 @@ export class SubmitBatch {
     this.#seed = crc16(0, Buffer.from(`${queue}:`, 'utf8'));
   }
 
+  /** ms; all items of one call share it. */
+  get window(): number {
+    return this.items[0]?.window ?? 0;
+  }
+
   get packed(): Buffer {
     return this.#bytes.subarray(0, this.#end);
   }
@@ -78,6 +83,7 @@ export class SubmitBatch {
   /** Packs one more item; false when the call is full without it. The first always fits. */
   add(item: SubmitItem): boolean {
     if (this.items.length >= SUBMIT_ITEMS) return false;
+    if (this.items.length > 0 && item.window !== this.window) return false;
     const text = item.name + item.data + item.opts;
     const start = this.#end;
     // UTF-8 takes at most three bytes for each unit of UTF-16.
@@ -93,10 +99,7 @@ export class SubmitBatch {
     if (end > SUBMIT_BYTES && this.items.length > 0) return false;
 
     bytes[start] =
-      (item.relative ? ITEM.delay : 0) |
-      (item.chosen ? ITEM.chosen : 0) |
-      (item.replace ? ITEM.replace : 0) |
-      (item.noWindow ? ITEM.noWindow : 0);
+      (item.relative ? ITEM.delay : 0) | (item.chosen ? ITEM.chosen : 0) | (item.replace ? ITEM.replace : 0);
     bytes[start + 1] =
       (ordered ? FLAGS.priority : 0) |
       (item.timestamp === undefined ? 0 : FLAGS.timestamp) |

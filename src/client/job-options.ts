@@ -1,0 +1,282 @@
+import { checkBoolean, checkInteger, checkObject, checkOneOf, refuse } from '../config/check.js';
+import { rejectUnknown } from '../config/unknown-options.js';
+import { parseDuration } from '../domain/durations.js';
+import { LONGEST_ID } from '../domain/ids.js';
+import { type Instant, LAST_INSTANT, parseInstant } from '../domain/instant.js';
+import type { JobsOptions } from '../queue/bullmq.js';
+
+/** BullMQ's options of a job, and ours. */
+export interface JobOptions extends JobsOptions {
+  /** When the job is due: a Date, ms since 1970, or an ISO text with its offset. Instead of `delay`. */
+  at?: Instant;
+  /** What to do when a job with this `jobId` still waits for its time. Defaults to `'keep'`. */
+  ifExists?: 'keep' | 'replace';
+  /** 0, or a duration up to the queue's own: how long an ended `jobId` answers `fired`. Defaults to the queue's. */
+  duplicateWindow?: number | string;
+  /** Names the call: sent again with the same id it has its effect once. Defaults to a new random one a call. */
+  requestId?: string;
+}
+
+/** What the options say, apart from id, name and payload. */
+export interface ResolvedOptions {
+  jobId: unknown;
+  /** ms since 1970, or ms from now when `relative`. */
+  time: number;
+  relative: boolean;
+  replace: boolean;
+  /** ms; undefined for the queue's. */
+  window: number | undefined;
+  requestId: string | undefined;
+  /** BullMQ's encoded options as JSON text; empty for BullMQ's default, `{"attempts":0}`. */
+  text: string;
+  priority: number;
+  lifo: boolean;
+  timestamp: number | undefined;
+  dedup: boolean;
+  /** Bytes; undefined for none. */
+  sizeLimit: number | undefined;
+}
+
+/** Options of ours, which BullMQ never sees. The mark that a run carries in BullMQ is dropped when a job is added again. */
+const OURS: ReadonlySet<string> = new Set([
+  'at',
+  'carillon',
+  'delay',
+  'duplicateWindow',
+  'ifExists',
+  'jobId',
+  'requestId',
+]);
+const KNOWN = [
+  'at', 'delay', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deduplication', 'keepLogs', 'lifo',
+  'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timestamp',
+]; // biome-ignore format: one list
+const MAX_PRIORITY = 2_097_151;
+const ANY_COUNT = Number.MAX_SAFE_INTEGER;
+
+const INSTEAD: Readonly<Record<string, string>> = {
+  parent: 'Add the flow by BullMQ’s FlowProducer; its jobs start at once.',
+  repeat: 'Use queue.schedules.upsert, or upsertJobScheduler.',
+  repeatJobKey: 'Leave it out: schedules name their runs themselves.',
+  prevMillis: 'Leave it out: schedules count their ticks themselves.',
+  debounce: 'Use deduplication.',
+  failParentOnFailure: 'Add the flow by BullMQ’s FlowProducer.',
+  continueParentOnFailure: 'Add the flow by BullMQ’s FlowProducer.',
+  ignoreDependencyOnFailure: 'Add the flow by BullMQ’s FlowProducer.',
+  removeDependencyOnFailure: 'Add the flow by BullMQ’s FlowProducer.',
+};
+
+/**
+ * Checks a job's options and encodes what BullMQ is to see of them, as BullMQ itself would store it; not among that
+ * are `delay`, `jobId` and our own options.
+ * @param opts already merged with the queue's defaults.
+ * @throws CarillonError INVALID_OPTION, INVALID_DURATION, UNSUPPORTED
+ */
+export function resolveOptions(opts: JobOptions): ResolvedOptions {
+  const resolved: ResolvedOptions = {
+    jobId: opts.jobId,
+    time: 0,
+    relative: true,
+    replace: false,
+    window: undefined,
+    requestId: undefined,
+    text: '',
+    priority: 0,
+    lifo: false,
+    timestamp: undefined,
+    dedup: false,
+    sizeLimit: undefined,
+  };
+  let isPlain = true;
+  for (const key in opts) {
+    if (OURS.has(key)) continue;
+    if (opts[key as keyof JobOptions] !== undefined) isPlain = false;
+  }
+  if (!isPlain) encodeRest(opts, resolved);
+  resolveTime(opts, resolved);
+  if (opts.ifExists !== undefined) {
+    resolved.replace = checkOneOf('ifExists', opts.ifExists, ['keep', 'replace']) === 'replace';
+  }
+  if (opts.duplicateWindow !== undefined) {
+    resolved.window = parseDuration(opts.duplicateWindow, { field: 'duplicateWindow' });
+  }
+  if (opts.requestId !== undefined) resolved.requestId = checkRequestId(opts.requestId);
+  return resolved;
+}
+
+/** @throws CarillonError INVALID_OPTION */
+export function checkRequestId(value: unknown): string {
+  if (typeof value !== 'string' || value === '' || value.length > LONGEST_ID) {
+    refuse('requestId', value, `must be a text of 1 to ${LONGEST_ID} characters`, 'Give one id a call.');
+  }
+  return value;
+}
+
+function resolveTime(opts: JobOptions, resolved: ResolvedOptions): void {
+  if (opts.at !== undefined) {
+    if (opts.delay !== undefined) refuse('at', opts.at, 'and delay exclude each other', 'Give one of them.');
+    resolved.time = parseInstant(opts.at, 'at');
+    resolved.relative = false;
+    return;
+  }
+  const delay = opts.delay;
+  if (delay === undefined) return;
+  resolved.time = checkInteger('delay', delay, 0, LAST_INSTANT);
+  if (resolved.timestamp !== undefined && delay > 0) {
+    // BullMQ counts a delay from the job's timestamp.
+    resolved.time = checkInteger('delay', resolved.timestamp + delay, 0, LAST_INSTANT);
+    resolved.relative = false;
+  }
+}
+
+function encodeRest(opts: JobOptions, resolved: ResolvedOptions): void {
+  const encoded: Record<string, unknown> = { attempts: 0 };
+  for (const [key, value] of Object.entries(opts)) {
+    if (value === undefined || OURS.has(key)) continue;
+    encodeOne(key, value, encoded, resolved);
+  }
+  const text = JSON.stringify(encoded);
+  resolved.text = text === '{"attempts":0}' ? '' : text;
+}
+
+function encodeOne(
+  key: string,
+  value: unknown,
+  encoded: Record<string, unknown>,
+  resolved: ResolvedOptions,
+): void {
+  switch (key) {
+    case 'attempts':
+      encoded.attempts = checkInteger(key, value, 0, ANY_COUNT);
+      return;
+    case 'backoff':
+      encoded.backoff = checkBackoff(value);
+      return;
+    case 'lifo':
+      resolved.lifo = checkBoolean(key, value);
+      encoded.lifo = value;
+      return;
+    case 'priority':
+      resolved.priority = checkInteger(key, value, 0, MAX_PRIORITY);
+      encoded.priority = resolved.priority;
+      return;
+    case 'timestamp':
+      resolved.timestamp = checkInteger(key, value, 1, LAST_INSTANT);
+      encoded.timestamp = resolved.timestamp;
+      return;
+    case 'sizeLimit':
+      resolved.sizeLimit = checkInteger(key, value, 0, ANY_COUNT);
+      encoded.sizeLimit = resolved.sizeLimit;
+      return;
+    case 'keepLogs':
+      encoded.kl = checkInteger(key, value, 0, ANY_COUNT);
+      return;
+    case 'stackTraceLimit':
+      encoded.stackTraceLimit = checkInteger(key, value, 0, ANY_COUNT);
+      return;
+    case 'removeOnComplete':
+    case 'removeOnFail':
+      encoded[key] = checkKeepJobs(key, value);
+      return;
+    case 'deduplication':
+      encoded.de = checkDeduplication(value);
+      resolved.dedup = true;
+      return;
+    case 'telemetry':
+      encodeTelemetry(value, encoded);
+      return;
+    default:
+      refuseOption(key, value);
+  }
+}
+
+function refuseOption(key: string, value: unknown): void {
+  const instead = INSTEAD[key];
+  if (instead === undefined) rejectUnknown({ [key]: value }, KNOWN);
+  // What only says "no" asks for nothing.
+  else if (value !== false) {
+    refuse(key, value, 'cannot be given to a job of the timers', instead, 'UNSUPPORTED');
+  }
+}
+
+/** A number stands for a fixed delay, as in BullMQ. */
+function checkBackoff(value: unknown): object {
+  if (typeof value === 'number') {
+    return { type: 'fixed', delay: checkInteger('backoff', value, 0, LAST_INSTANT) };
+  }
+  const backoff = checkObject('backoff', value);
+  rejectUnknown(backoff, ['type', 'delay', 'jitter'], 'backoff.');
+  if (typeof backoff.type !== 'string' || backoff.type === '') {
+    refuse(
+      'backoff.type',
+      backoff.type,
+      'must be a text',
+      "Give 'fixed', 'exponential' or your strategy's name.",
+    );
+  }
+  if (backoff.delay !== undefined) checkInteger('backoff.delay', backoff.delay, 0, LAST_INSTANT);
+  const { jitter } = backoff;
+  if (jitter !== undefined && !(typeof jitter === 'number' && jitter >= 0 && jitter <= 1)) {
+    refuse('backoff.jitter', jitter, 'must lie between 0 and 1', 'Give a fraction, such as 0.5.');
+  }
+  return backoff;
+}
+
+/** true, false, how many to keep (-1 for all), or `{ age, count, limit }`. */
+function checkKeepJobs(field: string, value: unknown): unknown {
+  if (typeof value === 'boolean') return value;
+  if (typeof value === 'number') return checkInteger(field, value, -1, ANY_COUNT);
+  const keep = checkObject(field, value);
+  rejectUnknown(keep, ['age', 'count', 'limit'], `${field}.`);
+  if (keep.age === undefined && keep.count === undefined) {
+    refuse(field, value, 'names neither age nor count', 'Give { age } in seconds, { count }, or both.');
+  }
+  if (keep.count !== undefined) checkInteger(`${field}.count`, keep.count, -1, ANY_COUNT);
+  if (keep.limit !== undefined) checkInteger(`${field}.limit`, keep.limit, 1, ANY_COUNT);
+  if (
+    keep.age !== undefined &&
+    !(typeof keep.age === 'number' && keep.age >= 0 && Number.isFinite(keep.age))
+  ) {
+    refuse(`${field}.age`, keep.age, 'must be a number of seconds', 'Give seconds, such as 3600.');
+  }
+  return keep;
+}
+
+function checkDeduplication(value: unknown): object {
+  const deduplication = checkObject('deduplication', value);
+  rejectUnknown(
+    deduplication,
+    ['id', 'ttl', 'extend', 'replace', 'reschedule', 'keepLastIfActive'],
+    'deduplication.',
+  );
+  const { id, ttl } = deduplication;
+  if (typeof id !== 'string' || id === '' || !id.isWellFormed() || Buffer.byteLength(id) > LONGEST_ID) {
+    refuse('deduplication.id', id, `must be a text of 1 to ${LONGEST_ID} bytes`, 'Give what is to be one.');
+  }
+  if (ttl !== undefined) checkInteger('deduplication.ttl', ttl, 0, LAST_INSTANT);
+  for (const key of ['extend', 'replace', 'reschedule', 'keepLastIfActive']) {
+    if (deduplication[key] !== undefined) checkBoolean(`deduplication.${key}`, deduplication[key]);
+  }
+  if (deduplication.keepLastIfActive === true) {
+    refuse(
+      'deduplication.keepLastIfActive',
+      true,
+      'cannot be kept by the timers: only a worker knows what is active',
+      'Leave it out, or use replace: true, which keeps the last job while none has started.',
+      'UNSUPPORTED',
+    );
+  }
+  return deduplication;
+}
+
+function encodeTelemetry(value: unknown, encoded: Record<string, unknown>): void {
+  const telemetry = checkObject('telemetry', value);
+  rejectUnknown(telemetry, ['metadata', 'omitContext'], 'telemetry.');
+  const { metadata, omitContext } = telemetry;
+  if (metadata !== undefined) {
+    if (typeof metadata !== 'string')
+      refuse('telemetry.metadata', metadata, 'must be a text', 'Give the context as text.');
+    encoded.tm = metadata;
+  }
+  if (omitContext !== undefined) encoded.omc = checkBoolean('telemetry.omitContext', omitContext);
+}

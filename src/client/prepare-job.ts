@@ -1,0 +1,105 @@
+import { refuse } from '../config/check.js';
+import { parseDuration } from '../domain/durations.js';
+import { checkJobId, checkJobName } from '../domain/ids.js';
+import type { SubmitItem } from '../redis/submit-batch.js';
+import { requestedId } from './job-ids.js';
+import { type JobOptions, resolveOptions } from './job-options.js';
+
+/** What a queue tells of itself to those who check its jobs. */
+export interface JobLimits {
+  /** Bytes of UTF-8. */
+  maxPayload: number;
+  /** ms. */
+  duplicateWindow: number;
+}
+
+/**
+ * Checks one job whole, before anything is sent.
+ * @param opts already merged with the queue's defaults.
+ * @param requestId the caller's own, for a job that was given none.
+ * @throws CarillonError INVALID_ID, INVALID_OPTION, INVALID_DURATION, UNSUPPORTED
+ */
+export function prepareJob(
+  name: unknown,
+  data: unknown,
+  opts: JobOptions,
+  limits: JobLimits,
+  newId: () => string,
+  requestId?: string,
+  index = 0,
+): SubmitItem {
+  const checkedName = checkJobName(name);
+  const resolved = resolveOptions(opts);
+  const text = encodeData(data, limits.maxPayload, resolved.sizeLimit);
+  const { jobId } = resolved;
+  const chosen = jobId !== undefined || requestId !== undefined;
+  if (resolved.replace && jobId === undefined) {
+    refuse('ifExists', 'replace', 'needs the jobId of the job to replace', 'Give a jobId.');
+  }
+  return {
+    jobId:
+      jobId !== undefined
+        ? checkJobId(jobId)
+        : requestId !== undefined
+          ? requestedId(requestId, index)
+          : newId(),
+    chosen,
+    time: resolved.time,
+    relative: resolved.relative,
+    replace: resolved.replace,
+    window: windowOf(resolved.window, limits.duplicateWindow),
+    name: checkedName,
+    data: text,
+    opts: resolved.text,
+    priority: resolved.priority,
+    lifo: resolved.lifo,
+    timestamp: resolved.timestamp,
+    dedup: resolved.dedup,
+  };
+}
+
+function windowOf(own: number | undefined, ofQueue: number): number {
+  if (own === undefined) return ofQueue;
+  return parseDuration(own, { field: 'duplicateWindow', max: ofQueue });
+}
+
+/**
+ * The payload as BullMQ stores it: `{}` where there is none.
+ * @throws CarillonError INVALID_OPTION for what JSON cannot hold, and for more bytes than allowed.
+ */
+export function encodeData(data: unknown, maxPayload: number, sizeLimit?: number): string {
+  const text = stringify(data === undefined ? {} : data);
+  const limit = sizeLimit === undefined ? maxPayload : Math.min(sizeLimit, maxPayload);
+  if (text.length * 3 > limit) {
+    const bytes = Buffer.byteLength(text);
+    if (bytes > limit) {
+      const option = limit === sizeLimit ? 'sizeLimit' : 'the queue’s maxPayload';
+      refuse(
+        'data',
+        `${bytes} bytes`,
+        `is larger than ${limit} bytes of JSON, ${option}`,
+        'Store it elsewhere and pass a reference.',
+      );
+    }
+  }
+  return text;
+}
+
+function stringify(data: unknown): string {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(data);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message.split('\n')[0] : String(cause);
+    refuse(
+      'data',
+      typeof data,
+      `cannot be written as JSON: ${why}`,
+      'Give plain data; turn a bigint into a text.',
+    );
+  }
+  if (text === undefined) {
+    refuse('data', data, 'cannot be written as JSON', 'Give plain data.');
+  }
+  return text;
+}

@@ -1,0 +1,206 @@
+import type { EventEmitter } from 'node:events';
+import { checkObject, refuse } from '../config/check.js';
+import {
+  type ResolvedTimerOptions,
+  resolveQueueOptions,
+  type TimerOptions,
+} from '../config/queue-options.js';
+import { BullQueue, type BullQueueOptions, SpanKind, TelemetryAttributes } from '../queue/bullmq.js';
+import { TimerBackend } from '../queue/timer-backend.js';
+import { closeRedis, type OpenedRedis, openRedis, type RedisConnectionOptions } from '../redis/connection.js';
+import { JobScripts } from '../redis/job-scripts.js';
+import { defaultNamespace } from '../redis/layout.js';
+import { Shard } from '../redis/shard.js';
+import type { SubmitItem, SubmitResult } from '../redis/submit-batch.js';
+import { Submitter } from '../redis/submitter.js';
+import { Job } from './job.js';
+import { jobIds } from './job-ids.js';
+import { checkRequestId, type JobOptions } from './job-options.js';
+import { prepareJob } from './prepare-job.js';
+
+/** BullMQ's options of a queue, and ours. */
+export interface QueueOptions
+  extends Omit<BullQueueOptions, 'connection' | 'defaultJobOptions'>,
+    TimerOptions {
+  /** Where Redis is: a URL, ioredis options, or an ioredis client. Defaults to 127.0.0.1:6379. */
+  connection?: RedisConnectionOptions;
+  /** Options of each job that does not say otherwise. */
+  defaultJobOptions?: JobOptions;
+}
+
+/** One job of a bulk. */
+export interface BulkJob<Name extends string, Data> {
+  name: Name;
+  data: Data;
+  opts?: JobOptions;
+}
+
+/** As BullMQ connects: to the local server, trying again for ever, ever more slowly. */
+const PRODUCER_CONNECTION = {
+  host: '127.0.0.1',
+  port: 6379,
+  retryStrategy: (times: number) => Math.max(Math.min(Math.exp(times), 20_000), 1000),
+};
+
+/**
+ * BullMQ's Queue, whose delayed jobs wait in Carillon's timers instead of BullMQ's delayed set. A scheduler moves
+ * them into the BullMQ queue at their time; what is due when it is added goes there at once.
+ *
+ * @example
+ * const queue = new Queue('emails', { connection: { host: 'localhost' } });
+ * await queue.add('send', { to: 'ann@example.com' }, { at: '2027-01-31T09:12:00Z', jobId: 'order-5' });
+ */
+export class Queue<
+  // biome-ignore lint/suspicious/noExplicitAny: BullMQ's own default; without it untyped queues would not compile
+  DataType = any,
+  // biome-ignore lint/suspicious/noExplicitAny: BullMQ's own default
+  ResultType = any,
+  NameType extends string = string,
+> extends BullQueue<DataType, ResultType, NameType, DataType, ResultType, NameType> {
+  declare readonly backend: TimerBackend;
+  readonly #timers: ResolvedTimerOptions;
+  readonly #opened: OpenedRedis;
+  readonly #submitter: Submitter;
+  readonly #newId = jobIds();
+
+  /**
+   * @throws CarillonError INVALID_ID, INVALID_OPTION, INVALID_DURATION, UNSUPPORTED; nothing is opened then.
+   */
+  constructor(name: string, options: QueueOptions = {}, backendFactory?: undefined) {
+    const timers = resolveQueueOptions(name, options);
+    if (backendFactory !== undefined) {
+      refuse(
+        'backendFactory',
+        backendFactory,
+        'is Carillon’s own',
+        'Leave the third argument out.',
+        'UNSUPPORTED',
+      );
+    }
+    const opened = openRedis(options.connection ?? {}, PRODUCER_CONNECTION);
+    const prefix = options.prefix ?? 'bull';
+    const shard = new Shard(opened.client, {
+      namespace: timers.namespace ?? defaultNamespace(prefix),
+      prefix,
+    });
+    const scripts = new JobScripts(shard);
+    super(name, { ...options, connection: opened.client }, (queueName, bullOptions) =>
+      TimerBackend.over(opened.client, queueName, bullOptions, shard, scripts),
+    );
+    this.#timers = timers;
+    this.#opened = opened;
+    this.#submitter = new Submitter(scripts, name, { maxPending: timers.maxPending });
+  }
+
+  /**
+   * Adds a job: into the timers when it is due later, into the BullMQ queue when it is due now.
+   * @returns BullMQ's Job with `answer` and `scheduledFor`.
+   * @throws CarillonError; nothing was written, unless the code is REDIS_UNAVAILABLE: then repeat the call with the
+   *   same `jobId` or `requestId`.
+   */
+  override async add(
+    name: NameType,
+    data: DataType,
+    opts?: JobOptions,
+  ): Promise<Job<DataType, ResultType, NameType>> {
+    return (await super.add(name, data, opts)) as Job<DataType, ResultType, NameType>;
+  }
+
+  protected override async addJob(
+    name: NameType,
+    data: DataType,
+    opts?: JobOptions,
+  ): Promise<Job<DataType, ResultType, NameType>> {
+    const merged = this.#merge(opts);
+    const requestId = merged.requestId;
+    const item = prepareJob(name, data, merged, this.#limits, this.#newId, requestId);
+    const [answered] = await this.#submitter.submit([item], requestId);
+    const job = this.#jobOf(name, data, merged, item, answered?.results[0], answered?.now);
+    (this as EventEmitter).emit('waiting', job);
+    return job;
+  }
+
+  /**
+   * Adds many jobs. All are checked before any is sent. They are stored in calls of bounded size, and each one's
+   * answer stands alone: a bulk is not atomic, as BullMQ's is not.
+   * @param options.requestId names the bulk: sent again with the same id and jobs it adds only what is missing.
+   */
+  override async addBulk(
+    jobs: BulkJob<NameType, DataType>[],
+    options: { requestId?: string } = {},
+  ): Promise<Job<DataType, ResultType, NameType>[]> {
+    return this.trace(SpanKind.PRODUCER, 'addBulk', this.name, async (span, context) => {
+      span?.setAttributes({
+        [TelemetryAttributes.BulkNames]: jobs.map((job) => job.name),
+        [TelemetryAttributes.BulkCount]: jobs.length,
+      });
+      const requestId = options.requestId === undefined ? undefined : checkRequestId(options.requestId);
+      const merged = jobs.map((job) => this.#withContext(this.#merge(job.opts), context));
+      const items = jobs.map((job, index) => {
+        const opts = merged[index] as JobOptions;
+        if (opts.requestId !== undefined) {
+          refuse('requestId', opts.requestId, 'names one call', 'Give addBulk(jobs, { requestId }).');
+        }
+        return prepareJob(job.name, job.data, opts, this.#limits, this.#newId, requestId, index);
+      });
+      const added: Job<DataType, ResultType, NameType>[] = [];
+      for (const { results, now } of await this.#submitter.submit(items, requestId)) {
+        for (const result of results) {
+          const index = added.length;
+          const { name, data } = jobs[index] as BulkJob<NameType, DataType>;
+          added.push(
+            this.#jobOf(name, data, merged[index] as JobOptions, items[index] as SubmitItem, result, now),
+          );
+        }
+      }
+      return added;
+    });
+  }
+
+  protected override get Job(): typeof Job {
+    return Job;
+  }
+
+  /** Closes the queue, and the connection that it opened; a client that it was given stays open. */
+  override async close(): Promise<void> {
+    await super.close();
+    await closeRedis(this.#opened);
+  }
+
+  override async disconnect(): Promise<void> {
+    await super.disconnect();
+    if (this.#opened.owned) this.#opened.client.disconnect();
+  }
+
+  get #limits(): ResolvedTimerOptions {
+    return this.#timers;
+  }
+
+  #merge(opts: JobOptions | undefined): JobOptions {
+    if (opts !== undefined) checkObject('opts', opts);
+    return { ...this.jobsOpts, ...opts, jobId: opts?.jobId };
+  }
+
+  /** BullMQ's rule: what the job says of its context wins over the span's. */
+  #withContext(opts: JobOptions, context: string | undefined): JobOptions {
+    if (context === undefined || opts.telemetry?.metadata !== undefined || opts.telemetry?.omitContext)
+      return opts;
+    return { ...opts, telemetry: { ...opts.telemetry, metadata: context } };
+  }
+
+  #jobOf(
+    name: NameType,
+    data: DataType,
+    opts: JobOptions,
+    item: SubmitItem,
+    result: SubmitResult | undefined,
+    now: number | undefined,
+  ): Job<DataType, ResultType, NameType> {
+    const job = new Job<DataType, ResultType, NameType>(this, name, data, opts, result?.jobId ?? item.jobId);
+    job.answer = result?.answer;
+    job.scheduledFor = result?.scheduledFor ?? 0;
+    if (item.timestamp === undefined && now !== undefined) job.timestamp = now;
+    if (opts.at !== undefined) job.delay = Math.max(0, job.scheduledFor - job.timestamp);
+    return job;
+  }
+}

@@ -1,0 +1,73 @@
+import { parseDuration } from '../domain/durations.js';
+import { checkQueueName } from '../domain/ids.js';
+import { checkInteger, checkObject } from './check.js';
+import { checkName } from './scheduler-options.js';
+import { rejectUnknown } from './unknown-options.js';
+
+/** What Carillon reads of a queue's options, besides BullMQ's own. */
+export interface TimerOptions {
+  /**
+   * The namespace of the timers: all clients and schedulers of one BullMQ prefix share it. Defaults to `carillon` for
+   * the prefix `bull`, else to `carillon-<prefix>`.
+   */
+  namespace?: string;
+  /**
+   * How long the id of a job that has run answers `fired` instead of making a new job: ms or a text such as `'10m'`.
+   * 0 is BullMQ's own rule: the id is free as soon as the job's hash is gone. Defaults to `'1h'`, which is the most.
+   */
+  duplicateWindow?: number | string;
+  /** The most jobs that may wait in this queue's timers; one more is refused with `QUOTA`. Defaults to no limit. */
+  maxPending?: number;
+  /** The largest payload in bytes of UTF-8, as JSON. Defaults to 1,048,576; the most is 16,000,000. */
+  maxPayload?: number;
+}
+
+export interface ResolvedTimerOptions {
+  readonly namespace: string | undefined;
+  /** ms. */
+  readonly duplicateWindow: number;
+  /** 0 for no limit. */
+  readonly maxPending: number;
+  readonly maxPayload: number;
+}
+
+/** Ended ids are remembered this long by default, in ms. */
+export const DUPLICATE_WINDOW = 3_600_000;
+const MAX_PAYLOAD = 1_048_576;
+/** A record holds the length of its payload in three bytes. */
+const LARGEST_PAYLOAD = 16_000_000;
+
+const TIMER_KEYS = ['namespace', 'duplicateWindow', 'maxPending', 'maxPayload'];
+const BULLMQ_KEYS = [
+  'connection', 'blockingConnection', 'skipVersionCheck', 'telemetry', 'skipWaitingForReady', 'prefix', 'defaultJobOptions',
+  'streams', 'skipMetasUpdate', 'settings',
+]; // biome-ignore format: one list
+/** @nestjs/bullmq hands its own options on to the queue's class. */
+const NEST_KEYS = ['name', 'configKey', 'processors', 'sharedConnection', 'forceDisconnectOnShutdown'];
+const KNOWN = [...TIMER_KEYS, ...BULLMQ_KEYS, ...NEST_KEYS];
+
+/**
+ * Checks what a `Queue` was given, before anything is opened.
+ * @throws CarillonError INVALID_ID, INVALID_OPTION, INVALID_DURATION
+ */
+export function resolveQueueOptions(name: unknown, options: unknown): ResolvedTimerOptions {
+  checkQueueName(name, 'name');
+  const given = checkObject('options', options);
+  rejectUnknown(given, KNOWN);
+  if (given.prefix !== undefined) checkName(given.prefix, 'prefix');
+  return Object.freeze({
+    namespace: given.namespace === undefined ? undefined : checkName(given.namespace, 'namespace'),
+    duplicateWindow:
+      given.duplicateWindow === undefined
+        ? DUPLICATE_WINDOW
+        : parseDuration(given.duplicateWindow, { field: 'duplicateWindow', max: DUPLICATE_WINDOW }),
+    maxPending:
+      given.maxPending === undefined
+        ? 0
+        : checkInteger('maxPending', given.maxPending, 1, Number.MAX_SAFE_INTEGER),
+    maxPayload:
+      given.maxPayload === undefined
+        ? MAX_PAYLOAD
+        : checkInteger('maxPayload', given.maxPayload, 2, LARGEST_PAYLOAD),
+  });
+}
