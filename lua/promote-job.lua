@@ -28,7 +28,7 @@ if hasFlag(record.flags, FLAG_DEDUP) then
   record.deduplication = deduplicationOf(record)
   handOverDedup(tag, base, queueName, record, jobId, now)
 end
-storeRun(queue, jobId, record, runMark(ARGV[7], record.at, record.inc))
+storeRecord(queue, jobId, record, runMark(ARGV[7], record.at, record.inc))
 flushQueues()
 dropPending(tag, bucket, identity, record, queueName)
 writeSpent(tag, bucket, identity, now, ENDED_RUN, record.requests, hasFlag(record.flags, FLAG_GENERATED))

@@ -43,14 +43,26 @@ local function openQueue(base, name)
   return queue
 end
 
--- The options text of a run: the client's text with our metadata spliced in, so that a repeat is recognised.
+-- Decimal texts of ms, made once for each value: the runs of a herd share theirs.
+local msTexts = {}
+local function msText(ms)
+  local text = msTexts[ms]
+  if not text then
+    text = string.format('%.0f', ms)
+    msTexts[ms] = text
+  end
+  return text
+end
+
+-- What marks a run as ours, so that a repeat is recognised: namespace, scheduled time, incarnation.
+local function runMark(namespace, scheduledFor, inc)
+  return namespace .. ' ' .. msText(scheduledFor) .. string.format(' %.0f', inc)
+end
+
+-- The options text of a run: the client's own, with our mark spliced in.
 local function runOptions(opts, mark)
   if opts == '' or opts == '{}' then return '{"attempts":0,"carillon":"' .. mark .. '"}' end
   return string.sub(opts, 1, -2) .. ',"carillon":"' .. mark .. '"}'
-end
-
-local function runMark(namespace, scheduledFor, inc)
-  return string.format('%s %.0f %.0f', namespace, scheduledFor, inc)
 end
 
 -- One options text is judged once a call: most runs share theirs. BullMQ's workers must be able to read it.
@@ -64,26 +76,35 @@ local function optionsAreReadable(opts)
   return known
 end
 
+-- The one options table that storeJob is handed, run after run.
+local runOptionsTable = {}
+
 -- Stores the run's hash; it becomes visible with flushQueues. Raises what BullMQ's Lua raises, after undoing it.
-local function storeRun(queue, runId, record, mark)
+local function storeRun(queue, runId, mark, name, data, opts, timestamp, priority, lifo, deduplication)
   if not queue.maxEvents then queue.maxEvents = getOrSetMaxEvents(queue.prefix .. 'meta') end
   local key = queue.prefix .. runId
-  local options = { raw = runOptions(record.opts, mark), priority = record.priority, de = record.deduplication }
-  local stored, problem = pcall(storeJob, queue.prefix .. 'events', key, runId, record.name, record.data, options,
-    string.format('%.0f', record.timestamp), nil, nil, nil)
+  runOptionsTable.raw = runOptions(opts, mark)
+  runOptionsTable.priority = priority
+  runOptionsTable.de = deduplication
+  local stored, problem = pcall(storeJob, queue.prefix .. 'events', key, runId, name, data, runOptionsTable, msText(timestamp))
   if not stored then
     rcall('DEL', key)
     error(type(problem) == 'table' and problem.err or problem)
   end
-  if record.priority > 0 then
+  if priority > 0 then
     if queue.paused == nil then queue.paused = isQueuePausedOrMaxed(queue.prefix .. 'meta', queue.prefix .. 'active') end
-    addJobWithPriority(queue.prefix .. 'marker', queue.prefix .. 'prioritized', record.priority, runId, queue.prefix .. 'pc', queue.paused)
-  elseif record.lifo then
+    addJobWithPriority(queue.prefix .. 'marker', queue.prefix .. 'prioritized', priority, runId, queue.prefix .. 'pc', queue.paused)
+  elseif lifo then
     queue.lifo[#queue.lifo + 1] = runId
   else
     queue.fifo[#queue.fifo + 1] = runId
   end
   queue.waiting[#queue.waiting + 1] = runId
+end
+
+-- The same for a decoded record that becomes a run of its own id.
+local function storeRecord(queue, jobId, record, mark)
+  storeRun(queue, jobId, mark, record.name, record.data, record.opts, record.timestamp, record.priority, record.lifo, record.deduplication)
 end
 
 local function pushRuns(queue, command, ids)

@@ -1,0 +1,143 @@
+-- The second step of a pop: what becomes of each taken record. Whatever can raise is done here, before the record's own
+-- writes: decoding, checks, packing the successor. `entry` gets what the enqueueing needs.
+local trouble = {}
+
+local function setAside(tag, entry, reason, now)
+  quarantine(tag, entry.change.bucket, entry.identity, entry.text, reason, now)
+  entry.change.drop[#entry.change.drop + 1] = entry.identity
+  local read, record = pcall(decodeRecord, entry.text)
+  if read and entry.queueName then countRecord(entry.queueName, record, -1) end
+  trouble[#trouble + 1] = 'QUARANTINED ' .. entry.identity .. ' ' .. reason
+end
+
+local function unindexEntry(entry)
+  entry.change.unindex[#entry.change.unindex + 1] = entry.identity
+end
+
+local function repaired(entry)
+  trouble[#trouble + 1] = 'REPAIRED ' .. entry.identity
+end
+
+local function toPlan(entry, now)
+  redis.call('ZADD', entry.change.at .. ':plan', now, entry.identity)
+  lowerHead('p' .. entry.change.bucket, now)
+end
+
+local function parkEntry(tag, entry, record, reason, now)
+  markBroken(tag, entry.queueName, reason, now)
+  countRecord(entry.queueName, record, -1)
+  record.state = STATE_PARKED
+  countRecord(entry.queueName, record, 1)
+  redis.call('HSET', entry.change.at .. ':jobs', entry.identity, encodeRecord(record))
+  redis.call('ZADD', entry.change.at .. ':parked', entry.fire, entry.identity)
+  unindexEntry(entry)
+  trouble[#trouble + 1] = 'QUEUE_BROKEN ' .. entry.queueName .. ' ' .. reason
+end
+
+-- The record after its tick: next becomes the pending one, and the planner is asked for the one after it.
+local function afterTick(record)
+  record.last = record.cur
+  record.cur, record.curFire = record.next, record.nextFire
+  record.next, record.nextFire = 0, 0
+  record.count = record.count + 1
+  setFlag(record, FLAG_CATCH_UP, false)
+  return encodeRecord(record)
+end
+
+-- Missed: its grace ended before the bucket was served; under skip and latest also once its next one is due.
+local function isMissed(record, servedFrom, now)
+  if hasFlag(record.flags, FLAG_CATCH_UP) then return false end
+  if record.curFire + record.grace < servedFrom then return true end
+  return record.missed < 2 and record.next > 0 and record.nextFire <= now
+end
+
+-- The short way of a plain one-time job: no optional fields, nothing that could raise. False sends it the long way.
+local function readPlainJob(entry)
+  local text = entry.text
+  if #text < 20 then return false end
+  local head, state, flags, inc, at, p = struct.unpack('>BBBI7I6', text)
+  local requests = state % 16
+  if head ~= FORMAT * 16 + KIND_JOB or state - requests ~= STATE_SCHEDULED * 16 then return false end
+  if (flags ~= 0 and flags ~= FLAG_GENERATED) or at ~= entry.fire or #text < 20 + requests * 8 then return false end
+  local nameLength, dataLength, body = struct.unpack('>BI3', text, p + requests * 8)
+  local optsAt = body + nameLength + dataLength
+  if optsAt > #text + 1 then return false end
+  local opts = string.sub(text, optsAt)
+  if not optionsAreReadable(opts) then return false end
+  entry.inc, entry.scheduledFor, entry.timestamp = inc, at, math.floor(inc / INC_PER_MS)
+  entry.requests = string.sub(text, p, p + requests * 8 - 1)
+  entry.name = string.sub(text, body, body + nameLength - 1)
+  entry.data = string.sub(text, body + nameLength, optsAt - 1)
+  entry.opts, entry.priority, entry.lifo, entry.generated = opts, 0, false, flags == FLAG_GENERATED
+  return true
+end
+
+-- Everything else. True when the entry is ready to be enqueued.
+local function judgeRecord(tag, entry, now)
+  local read, record = pcall(decodeRecord, entry.text)
+  if not read then
+    if not string.find(tostring(record), 'FORMAT', 1, true) then
+      setAside(tag, entry, 'BAD_RECORD ' .. tostring(record), now)
+      return false
+    end
+    -- A newer format is not ours to judge: the index alone is parked, the record stays as it is.
+    redis.call('ZADD', entry.change.at .. ':parked', entry.fire, entry.identity)
+    unindexEntry(entry)
+    trouble[#trouble + 1] = 'NEWER_FORMAT ' .. entry.identity
+    return false
+  end
+  local fireAt = fireTimeOf(record)
+  if record.state ~= STATE_SCHEDULED or fireAt == 0 then
+    -- The record is the truth; this index entry has no business here.
+    unindexEntry(entry)
+    repaired(entry)
+    return false
+  end
+  if fireAt > now then
+    redis.call('ZADD', entry.change.at .. ':due', fireAt, entry.identity)
+    repaired(entry)
+    return false
+  end
+  if record.kind == KIND_SCHEDULE and isMissed(record, entry.change.range.servedFrom, now) then
+    unindexEntry(entry)
+    toPlan(entry, now)
+    return false
+  end
+  if not optionsAreReadable(record.opts) then
+    setAside(tag, entry, 'BAD_RECORD the options are not a JSON object', now)
+    return false
+  end
+  if entry.queue.broken then
+    parkEntry(tag, entry, record, entry.queue.broken, now)
+    return false
+  end
+  entry.inc, entry.scheduledFor, entry.timestamp, entry.requests = record.inc, record.at, record.timestamp, record.requests
+  entry.name, entry.data, entry.opts, entry.priority, entry.lifo = record.name, record.data, record.opts, record.priority, record.lifo
+  entry.generated = hasFlag(record.flags, FLAG_GENERATED)
+  if record.kind == KIND_SCHEDULE then
+    entry.schedule, entry.scheduledFor, entry.timestamp = record, record.cur, record.cur
+    entry.runId = entry.runId .. '@' .. msText(record.cur)
+    local packed, after = pcall(afterTick, record)
+    if not packed then
+      setAside(tag, entry, 'BAD_RECORD ' .. tostring(after), now)
+      return false
+    end
+    entry.after = after
+  elseif hasFlag(record.flags, FLAG_DEDUP) then
+    local known, deduplication = pcall(deduplicationOf, record)
+    if known then entry.record, record.deduplication = record, deduplication end
+  end
+  return true
+end
+
+local function judgeDue(tag, base, entry, now)
+  local colon = string.find(entry.identity, ':', 2, true)
+  if not colon then
+    setAside(tag, entry, 'BAD_RECORD the identity holds no queue', now)
+    return false
+  end
+  entry.queueName, entry.runId = string.sub(entry.identity, 1, colon - 1), string.sub(entry.identity, colon + 1)
+  entry.queue = openQueue(base, entry.queueName)
+  if not entry.queue.broken and readPlainJob(entry) then return true end
+  return judgeRecord(tag, entry, now)
+end
