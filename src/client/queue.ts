@@ -5,18 +5,24 @@ import {
   resolveQueueOptions,
   type TimerOptions,
 } from '../config/queue-options.js';
+import { tickRunId } from '../domain/ids.js';
 import { BullQueue, type BullQueueOptions, SpanKind, TelemetryAttributes } from '../queue/bullmq.js';
 import { TimerBackend } from '../queue/timer-backend.js';
 import { closeRedis, type OpenedRedis, openRedis, type RedisConnectionOptions } from '../redis/connection.js';
 import { JobScripts } from '../redis/job-scripts.js';
 import { defaultNamespace } from '../redis/layout.js';
+import { ScheduleScripts } from '../redis/schedule-scripts.js';
 import { Shard } from '../redis/shard.js';
 import type { SubmitItem, SubmitResult } from '../redis/submit-batch.js';
 import { Submitter } from '../redis/submitter.js';
 import { Job } from './job.js';
 import { jobIds } from './job-ids.js';
 import { checkRequestId, type JobOptions } from './job-options.js';
+import type { JobSchedulerJson, JobSchedulerOptions } from './job-scheduler-form.js';
+import { JobSchedulers } from './job-schedulers.js';
 import { prepareJob } from './prepare-job.js';
+import { encodeTemplate } from './schedule-template.js';
+import { Schedules, type ScheduleTemplate } from './schedules.js';
 
 /** BullMQ's options of a queue, and ours. */
 export interface QueueOptions
@@ -58,6 +64,9 @@ export class Queue<
   NameType extends string = string,
 > extends BullQueue<DataType, ResultType, NameType, DataType, ResultType, NameType> {
   declare readonly backend: TimerBackend;
+  /** What fires again and again: `queue.schedules.upsert('nightly', { cron: '30 2 * * *', missed: 'latest' }, template)`. */
+  readonly schedules: Schedules<DataType, NameType, JobOptions>;
+  readonly #jobSchedulers: JobSchedulers;
   readonly #timers: ResolvedTimerOptions;
   readonly #opened: OpenedRedis;
   readonly #submitter: Submitter;
@@ -90,6 +99,13 @@ export class Queue<
     this.#timers = timers;
     this.#opened = opened;
     this.#submitter = new Submitter(scripts, name, { maxPending: timers.maxPending });
+    this.schedules = new Schedules({
+      queueName: name,
+      jobs: scripts,
+      scripts: new ScheduleScripts(shard),
+      encodeTemplate: (id, template) => encodeTemplate(id, template, this.jobsOpts, timers.maxPayload),
+    });
+    this.#jobSchedulers = new JobSchedulers(name, this.schedules as Schedules, hostZone());
   }
 
   /**
@@ -157,6 +173,53 @@ export class Queue<
     });
   }
 
+  /**
+   * BullMQ's form of `schedules.upsert`, with BullMQ's behaviour: the newest missed tick runs, runs may overlap, an
+   * `every` starts at once.
+   * @returns the run of the next tick, as BullMQ does; it is no job yet.
+   * @throws CarillonError, also for a pattern without `tz` on a host whose zone is not UTC.
+   */
+  override async upsertJobScheduler(
+    jobSchedulerId: NameType,
+    repeatOpts: JobSchedulerOptions,
+    jobTemplate: ScheduleTemplate<DataType, NameType, JobOptions> = {},
+  ): Promise<Job<DataType, ResultType, NameType>> {
+    const info = await this.#jobSchedulers.upsert(jobSchedulerId, repeatOpts, jobTemplate);
+    const { name, data } = info.template;
+    const runId = tickRunId(jobSchedulerId, info.next ?? 0);
+    const job = new Job<DataType, ResultType, NameType>(
+      this,
+      name as NameType,
+      data as DataType,
+      { ...jobTemplate.opts },
+      runId,
+    );
+    job.scheduledFor = info.next ?? 0;
+    job.delay = Math.max(0, job.scheduledFor - job.timestamp);
+    return job;
+  }
+
+  override async getJobScheduler(id: string): Promise<JobSchedulerJson<DataType> | undefined> {
+    return (await this.#jobSchedulers.get(id)) as JobSchedulerJson<DataType> | undefined;
+  }
+
+  override async getJobSchedulers(
+    start?: number,
+    end?: number,
+    asc?: boolean,
+  ): Promise<JobSchedulerJson<DataType>[]> {
+    return (await this.#jobSchedulers.list(start, end, asc)) as JobSchedulerJson<DataType>[];
+  }
+
+  override async getJobSchedulersCount(): Promise<number> {
+    const { client, keys } = this.backend.shard;
+    return Number((await client.hget(keys.queues, `${this.name}:schedules`)) ?? 0);
+  }
+
+  override removeJobScheduler(jobSchedulerId: string): Promise<boolean> {
+    return this.#jobSchedulers.remove(jobSchedulerId);
+  }
+
   protected override get Job(): typeof Job {
     return Job;
   }
@@ -203,4 +266,9 @@ export class Queue<
     if (opts.at !== undefined) job.delay = Math.max(0, job.scheduledFor - job.timestamp);
     return job;
   }
+}
+
+/** The zone that BullMQ would read a pattern in. */
+function hostZone(): string {
+  return new Intl.DateTimeFormat().resolvedOptions().timeZone;
 }

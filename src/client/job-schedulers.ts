@@ -1,0 +1,41 @@
+import { checkScheduleId } from '../domain/ids.js';
+import {
+  fromJobSchedulerForm,
+  type JobSchedulerJson,
+  type JobSchedulerOptions,
+  toJobSchedulerForm,
+} from './job-scheduler-form.js';
+import type { ScheduleInfo, Schedules, ScheduleTemplate } from './schedules.js';
+
+/** BullMQ's Job Schedulers over our schedules: the same ids, the same getters, none of their chain. */
+export class JobSchedulers {
+  constructor(
+    private readonly queueName: string,
+    private readonly schedules: Schedules,
+    private readonly hostZone: string,
+  ) {}
+
+  async upsert(id: string, options: JobSchedulerOptions, template: ScheduleTemplate): Promise<ScheduleInfo> {
+    checkScheduleId(id, 'jobSchedulerId');
+    const policies = fromJobSchedulerForm(options, `${this.queueName}:${id}`, this.hostZone);
+    return this.schedules.store(id, policies, template);
+  }
+
+  async get(id: string): Promise<JobSchedulerJson | undefined> {
+    const info = await this.schedules.get(id).describe();
+    return info && toJobSchedulerForm(info);
+  }
+
+  /** By the time of their next tick, as BullMQ gives them; both ends included, -1 is the last. */
+  async list(start = 0, end = -1, asc = false): Promise<JobSchedulerJson[]> {
+    const all: ScheduleInfo[] = [];
+    for await (const info of this.schedules.list()) all.push(info);
+    all.sort((a, b) => (a.next ?? 0) - (b.next ?? 0) || (a.id < b.id ? -1 : 1));
+    if (!asc) all.reverse();
+    return all.slice(start, end === -1 ? undefined : end + 1).map(toJobSchedulerForm);
+  }
+
+  remove(id: string): Promise<boolean> {
+    return this.schedules.get(id).delete({ reason: 'removeJobScheduler' });
+  }
+}

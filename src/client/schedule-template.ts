@@ -1,0 +1,51 @@
+import { refuse } from '../config/check.js';
+import { checkJobName } from '../domain/ids.js';
+import { type JobOptions, resolveOptions } from './job-options.js';
+import { encodeData } from './prepare-job.js';
+import type { EncodedTemplate, ScheduleTemplate } from './schedules.js';
+
+/** Options that belong to one job; each run of a schedule has its own time and id. */
+const OF_ONE_JOB = [
+  'jobId',
+  'delay',
+  'at',
+  'ifExists',
+  'duplicateWindow',
+  'requestId',
+  'timestamp',
+  'deduplication',
+] as const;
+
+/**
+ * Checks and encodes what each run of a schedule is to be.
+ * @param defaults the queue's options of jobs that do not say otherwise.
+ * @throws CarillonError INVALID_ID, INVALID_OPTION, UNSUPPORTED
+ */
+export function encodeTemplate(
+  scheduleId: string,
+  template: ScheduleTemplate,
+  defaults: JobOptions,
+  maxPayload: number,
+): EncodedTemplate {
+  const opts = (template.opts ?? {}) as JobOptions;
+  for (const key of OF_ONE_JOB) {
+    if (opts[key] !== undefined) {
+      refuse(
+        `template.opts.${key}`,
+        opts[key],
+        'belongs to one job, not to the runs of a schedule',
+        'Leave it out.',
+      );
+    }
+  }
+  const inherited = { ...defaults };
+  for (const key of OF_ONE_JOB) delete inherited[key];
+  const resolved = resolveOptions({ ...inherited, ...opts });
+  return {
+    name: checkJobName(template.name ?? scheduleId, 'template.name'),
+    data: encodeData(template.data, maxPayload, resolved.sizeLimit),
+    opts: resolved.text,
+    priority: resolved.priority,
+    lifo: resolved.lifo,
+  };
+}
