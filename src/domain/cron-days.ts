@@ -2,7 +2,7 @@ import { DAY_OF_MONTH, DAY_OF_WEEK, fieldValue } from './cron-fields.js';
 import { type CronSource, refuseCron } from './cron-refusal.js';
 
 /** A month as far as any day rule can tell: the weekday of its 1st (0 is Sunday) and its number of days. */
-export interface MonthShape {
+interface MonthShape {
   readonly firstWeekday: number;
   readonly length: number;
 }

@@ -1,7 +1,7 @@
 import { CronExpressionParser } from 'cron-parser';
 import { type CronSource, refuseCron } from './cron-refusal.js';
 
-export type CronFieldName = 'second' | 'minute' | 'hour' | 'dayOfMonth' | 'month' | 'dayOfWeek';
+type CronFieldName = 'second' | 'minute' | 'hour' | 'dayOfMonth' | 'month' | 'dayOfWeek';
 
 /** What one field of an expression may hold. */
 export interface CronField {

@@ -3,7 +3,7 @@ import { CarillonError, shortText } from './errors.js';
 /** A duration in milliseconds, or a text such as `'30s'`, `'5m'`, `'1h30m'`, `'1d'`. */
 export type Duration = number | string;
 
-export interface DurationLimits {
+interface DurationLimits {
   /** The option's name, for the error. Defaults to `duration`. */
   field?: string;
   /** Smallest duration accepted, in ms. Defaults to 0. */

@@ -66,7 +66,7 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
 
 /**
  * Checks everything in a definition that needs no cron arithmetic.
- * @throws CarillonError `INVALID_OPTION`, `INVALID_DURATION`.
+ * @throws CarillonError `INVALID_OPTION`, `INVALID_DURATION`, and `INVALID_CRON` for an expression that is no text.
  */
 export function checkTiming(definition: TimingDefinition): CheckedTiming {
   if (typeof definition !== 'object' || definition === null) {
@@ -131,13 +131,22 @@ function readPatterns(definition: TimingDefinition): { crons: CronSource[]; ever
   }
   if (name === 'every')
     return { crons: [], every: parseDuration(definition.every, { field: 'every', min: 1 }) };
-  if (name !== 'crons')
-    return { crons: [{ text: definition[name] as string, option: name }], every: undefined };
+  if (name !== 'crons') return { crons: [cronSource(definition[name], name)], every: undefined };
   const list: unknown = definition.crons;
   if (!Array.isArray(list) || list.length === 0 || list.length > MOST_CRONS) {
     throw invalid('crons', list, 'is not a list of expressions', `write 1 to ${MOST_CRONS} expressions`);
   }
-  return { crons: list.map((text: string, i) => ({ text, option: `crons[${i}]` })), every: undefined };
+  return { crons: list.map((text: unknown, i) => cronSource(text, `crons[${i}]`)), every: undefined };
+}
+
+function cronSource(text: unknown, option: string): CronSource {
+  if (typeof text === 'string') return { text, option };
+  const todo = "write five fields as one text, such as '30 2 * * *'";
+  throw new CarillonError('INVALID_CRON', `${option}: ${shortText(text)} is not a text; ${todo}`, {
+    field: option,
+    given: text,
+    todo,
+  });
 }
 
 function checkLimit(limit: unknown): number | undefined {

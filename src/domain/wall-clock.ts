@@ -19,7 +19,7 @@ export interface WallClockPattern {
 
 export const DAY_MS = 86_400_000;
 /** 9999-12-31 23:59:59 on the wall: the last time that may be named. */
-export const LAST_WALL_CLOCK = 253_402_300_799_000;
+const LAST_WALL_CLOCK = 253_402_300_799_000;
 
 /** The calendar repeats after 400 years, weekdays included: what is not named in that time is never named. */
 const CALENDAR_CYCLE_MONTHS = 4_800;
@@ -99,7 +99,7 @@ function within(wallClock: number): number | undefined {
   return wallClock > LAST_WALL_CLOCK ? undefined : wallClock;
 }
 
-export interface CalendarDate {
+interface CalendarDate {
   readonly year: number;
   /** 1..12 */
   readonly month: number;
@@ -108,7 +108,7 @@ export interface CalendarDate {
 }
 
 /** The date of a day number (0 is 1970-01-01) in the Gregorian calendar, by counting 400-year eras from 1 March. */
-export function dateOf(dayNumber: number): CalendarDate {
+function dateOf(dayNumber: number): CalendarDate {
   const z = dayNumber + 719_468;
   const era = Math.floor(z / 146_097);
   const dayOfEra = z - era * 146_097;
@@ -129,7 +129,7 @@ export function dateOf(dayNumber: number): CalendarDate {
   };
 }
 
-export function monthLength(year: number, month: number): number {
+function monthLength(year: number, month: number): number {
   if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
