@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 
-const CHILD = fileURLToPath(new URL('./host-zone-child.ts', import.meta.url));
+const CHILD = fileURLToPath(new URL('./host-zone.fixture.ts', import.meta.url));
 const run = promisify(execFile);
 
 test.each([
