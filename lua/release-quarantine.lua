@@ -17,23 +17,32 @@
 --- @include "edit"
 
 local now = clockNow()
-if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
 local key = tag .. ':' .. bucket .. ':quarantine'
 local kept = redis.call('HGET', key, identity)
-if not kept then return { 'NOT_FOUND' } end
+if not kept then
+  local _, reply = openRecord(now)
+  return reply or { 'NOT_FOUND' }
+end
+if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
 local since, length, p = struct.unpack('>I6I2', kept)
 local text = string.sub(kept, p + length)
+local read, record = pcall(decodeRecord, text)
+-- Released before and set aside anew.
+if read and answeredBefore(record.requests, request) then return { 'OK', text, now } end
+local requests = rememberRequest(read and record.requests or '', request, ANSWER_OK)
 if ARGV[7] == 'discard' then
   redis.call('HDEL', key, identity)
+  writeSpent(tag, bucket, identity, now, ENDED_CANCELLED, requests, read and hasFlag(record.flags, FLAG_GENERATED))
   writeHistory(tag, now, identity, since, 'discarded', string.sub(kept, p, p + length - 1))
   return { 'OK', text, now }
 end
-local read, record = pcall(decodeRecord, text)
 if not read then return { 'BAD_RECORD', tostring(record) } end
 if not queueName then return { 'BAD_RECORD', 'the identity holds no queue' } end
 if redis.call('HEXISTS', tag .. ':' .. bucket .. ':jobs', identity) == 1 then return { 'ID_IN_USE' } end
 record.state = STATE_SCHEDULED
-storePending(tag, bucket, identity, record, now)
+record.requests = requests
+local stored, problem = pcall(storePending, tag, bucket, identity, record, now)
+if not stored then return { 'BAD_RECORD', tostring(problem) } end
 countRecord(queueName, record, 1)
 redis.call('HDEL', key, identity)
 flushCounts(tag)

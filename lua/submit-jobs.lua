@@ -81,8 +81,10 @@ local function createDue(item, inc, requests)
   markBroken(tag, queueName, queue.broken, now)
 end
 
--- The answer to an identity that is known already, or nil when the job may be created.
+-- The answer to an identity that is known already, or nil when the job may be created; then also the requests of the
+-- earlier job of that id, which the new record keeps: a late repeat of one of them must not touch it.
 local function knownAnswer(item, request)
+  local earlier = ''
   local pending = redis.call('HGET', tag .. ':' .. item.bucket .. ':jobs', item.identity)
   if pending then
     local read, record = pcall(decodeRecord, pending)
@@ -93,7 +95,7 @@ local function knownAnswer(item, request)
     if before then return before, record.at end
     if hasFlag(item.flags, ITEM_REPLACE) then
       dropPending(tag, item.bucket, item.identity, record, queueName)
-      return nil, nil, ANSWER_REPLACED
+      return nil, nil, ANSWER_REPLACED, record.requests
     end
     record.requests = rememberRequest(record.requests, request, ANSWER_EXISTING)
     redis.call('HSET', tag .. ':' .. item.bucket .. ':jobs', item.identity, encodeRecord(record))
@@ -107,9 +109,10 @@ local function knownAnswer(item, request)
     if how == ENDED_RUN and now - endedAt < window then
       return ANSWER_FIRED, endedAt
     end
+    earlier = ended
   end
   if item.chosen and redis.call('EXISTS', base .. item.identity) == 1 then return ANSWER_EXISTING, item.at end
-  return nil
+  return nil, nil, nil, earlier
 end
 
 -- 2. Judge and store, item by item; each stands alone. Told besides its answer is only what differs from what was asked.
@@ -126,8 +129,8 @@ for index, item in ipairs(list) do
   if isNew and createTimer(item, inc, requests) then
     answer = ANSWER_CREATED
   else
-    local knownAt, created
-    answer, knownAt, created = knownAnswer(item, request)
+    local knownAt, created, earlier
+    answer, knownAt, created, earlier = knownAnswer(item, request)
     at = knownAt or at
     if not answer and deduplicated then
       local other = deduplicate(tag, base, queueName, item, inc, now)
@@ -135,7 +138,7 @@ for index, item in ipairs(list) do
     end
     if not answer then
       answer = created or ANSWER_CREATED
-      requests = item.chosen and (request .. string.char(answer)) or ''
+      requests = item.chosen and rememberRequest(earlier, request, answer) or ''
       if item.at > now then createTimer(item, inc, requests) else createDue(item, inc, requests) end
     end
   end

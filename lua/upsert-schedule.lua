@@ -3,7 +3,7 @@
 -- flags    deny-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 definition json; 8 name text; 9 data json; 10 options json; 11 policies json
--- returns  OK record now | CONFLICT | RETRY now last | ID_IN_USE | WRONG_LAYOUT | BAD_RECORD
+-- returns  OK record now | CONFLICT | RETRY now last | NOT_FOUND | ID_IN_USE | WRONG_LAYOUT | BAD_RECORD
 -- cost     O(log N)
 -- definition: inc, ver ("" to create), asOf, anchor, cur, curFire, next, nextFire, keepTicks, grace, missed, overlap, priority, lifo.
 
@@ -34,13 +34,15 @@ if text then
 elseif wanted.inc ~= '' then
   return { 'CONFLICT' }
 end
-local _, _, _, spentLast = readSpent(tag, bucket, identity, false)
+local _, _, spentRequests, spentLast = readSpent(tag, bucket, identity, false)
+-- This very call created it, and somebody deleted it since.
+if not record and spentRequests and answeredBefore(spentRequests, request) then return { 'NOT_FOUND' } end
 if math.abs(now - wanted.asOf) > STALE then return { 'RETRY', now, spentLast or 0 } end
 
 if not record then
   if wanted.cur > 0 and wanted.cur <= (spentLast or 0) then return { 'RETRY', now, spentLast } end
   local inc = takeInc(tag, now, 1)
-  record = { format = FORMAT, kind = KIND_SCHEDULE, state = STATE_SCHEDULED, flags = 0, inc = inc, ver = inc, requests = '',
+  record = { format = FORMAT, kind = KIND_SCHEDULE, state = STATE_SCHEDULED, flags = 0, inc = inc, ver = inc, requests = spentRequests or '',
     last = spentLast or 0, cur = 0, curFire = 0, next = 0, nextFire = 0, count = 0, timestamp = math.floor(inc / INC_PER_MS) }
   countRecord(queueName, record, 1)
 else

@@ -48,6 +48,8 @@ local function deduplicate(tag, base, queueName, item, inc, now)
   if known then
     if options.replace then
       dropPending(tag, known.bucket, known.identity, known.record, queueName)
+      writeSpent(tag, known.bucket, known.identity, now, ENDED_REPLACED, known.record.requests,
+        hasFlag(known.record.flags, FLAG_GENERATED))
       if not options.extend and expiry > 0 then expiry = known.expiry end
       local queue = openQueue(base, queueName)
       if not queue.broken then
