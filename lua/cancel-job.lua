@@ -2,8 +2,8 @@
 -- purpose  ends a pending job or deletes a schedule; its id is free again at once
 -- flags    allow-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
--- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 reason text
--- returns  OK record now | NOT_FOUND | WRONG_LAYOUT | BAD_RECORD
+-- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 reason text; 8 kind text(job, schedule, "" for either)
+-- returns  OK record now | NOT_FOUND | NOT_A_JOB | WRONG_LAYOUT | BAD_RECORD
 -- cost     O(log N)
 
 --- @include "clock"
@@ -20,6 +20,8 @@ local now = clockNow()
 local record, reply = openRecord(now)
 if not record then return reply end
 local schedule = record.kind == KIND_SCHEDULE
+if ARGV[8] == 'job' and schedule then return { 'NOT_A_JOB' } end
+if ARGV[8] == 'schedule' and not schedule then return { 'NOT_FOUND' } end
 dropPending(tag, bucket, identity, record, queueName)
 writeSpent(tag, bucket, identity, now, schedule and ENDED_DELETED or ENDED_CANCELLED, record.requests,
   hasFlag(record.flags, FLAG_GENERATED), schedule and record.last or nil)

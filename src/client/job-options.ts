@@ -3,7 +3,7 @@ import { rejectUnknown } from '../config/unknown-options.js';
 import { parseDuration } from '../domain/durations.js';
 import { LONGEST_ID } from '../domain/ids.js';
 import { type Instant, LAST_INSTANT, parseInstant } from '../domain/instant.js';
-import type { JobsOptions } from '../queue/bullmq.js';
+import { type JobsOptions, PRIORITY_LIMIT } from '../queue/bullmq.js';
 
 /** BullMQ's options of a job, and ours. */
 export interface JobOptions extends JobsOptions {
@@ -51,7 +51,6 @@ const KNOWN = [
   'at', 'delay', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deduplication', 'keepLogs', 'lifo',
   'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timestamp',
 ]; // biome-ignore format: one list
-const MAX_PRIORITY = 2_097_151;
 const ANY_COUNT = Number.MAX_SAFE_INTEGER;
 
 const INSTEAD: Readonly<Record<string, string>> = {
@@ -157,7 +156,7 @@ function encodeOne(
       encoded.lifo = value;
       return;
     case 'priority':
-      resolved.priority = checkInteger(key, value, 0, MAX_PRIORITY);
+      resolved.priority = checkInteger(key, value, 0, PRIORITY_LIMIT);
       encoded.priority = resolved.priority;
       return;
     case 'timestamp':
@@ -165,8 +164,9 @@ function encodeOne(
       encoded.timestamp = resolved.timestamp;
       return;
     case 'sizeLimit':
-      resolved.sizeLimit = checkInteger(key, value, 0, ANY_COUNT);
-      encoded.sizeLimit = resolved.sizeLimit;
+      encoded.sizeLimit = checkInteger(key, value, 0, ANY_COUNT);
+      // BullMQ's 0 is no limit.
+      resolved.sizeLimit = (encoded.sizeLimit as number) || undefined;
       return;
     case 'keepLogs':
       encoded.kl = checkInteger(key, value, 0, ANY_COUNT);

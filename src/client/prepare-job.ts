@@ -1,6 +1,7 @@
 import { refuse } from '../config/check.js';
 import { parseDuration } from '../domain/durations.js';
 import { checkJobId, checkJobName } from '../domain/ids.js';
+import { encodeData } from '../queue/payload.js';
 import type { SubmitItem } from '../redis/submit-batch.js';
 import { requestedId } from './job-ids.js';
 import { type JobOptions, resolveOptions } from './job-options.js';
@@ -61,45 +62,4 @@ export function prepareJob(
 function windowOf(own: number | undefined, ofQueue: number): number {
   if (own === undefined) return ofQueue;
   return parseDuration(own, { field: 'duplicateWindow', max: ofQueue });
-}
-
-/**
- * The payload as BullMQ stores it: `{}` where there is none.
- * @throws CarillonError INVALID_OPTION for what JSON cannot hold, and for more bytes than allowed.
- */
-export function encodeData(data: unknown, maxPayload: number, sizeLimit?: number): string {
-  const text = stringify(data === undefined ? {} : data);
-  const limit = sizeLimit === undefined ? maxPayload : Math.min(sizeLimit, maxPayload);
-  if (text.length * 3 > limit) {
-    const bytes = Buffer.byteLength(text);
-    if (bytes > limit) {
-      const option = limit === sizeLimit ? 'sizeLimit' : 'the queue’s maxPayload';
-      refuse(
-        'data',
-        `${bytes} bytes`,
-        `is larger than ${limit} bytes of JSON, ${option}`,
-        'Store it elsewhere and pass a reference.',
-      );
-    }
-  }
-  return text;
-}
-
-function stringify(data: unknown): string {
-  let text: string | undefined;
-  try {
-    text = JSON.stringify(data);
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message.split('\n')[0] : String(cause);
-    refuse(
-      'data',
-      typeof data,
-      `cannot be written as JSON: ${why}`,
-      'Give plain data; turn a bigint into a text.',
-    );
-  }
-  if (text === undefined) {
-    refuse('data', data, 'cannot be written as JSON', 'Give plain data.');
-  }
-  return text;
 }

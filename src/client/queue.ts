@@ -93,9 +93,10 @@ export class Queue<
       prefix,
     });
     const scripts = new JobScripts(shard);
-    super(name, { ...options, connection: opened.client }, (queueName, bullOptions) =>
-      TimerBackend.over(opened.client, queueName, bullOptions, shard, scripts),
-    );
+    const parts = { client: opened.client, shard, scripts, maxPayload: timers.maxPayload };
+    super(name, { ...options, connection: opened.client }, (queueName, bullOptions) => {
+      return new TimerBackend(queueName, bullOptions, parts);
+    });
     this.#timers = timers;
     this.#opened = opened;
     this.#submitter = new Submitter(scripts, name, { maxPending: timers.maxPending });

@@ -1,7 +1,7 @@
 import { refuse } from '../config/check.js';
 import { checkJobName } from '../domain/ids.js';
+import { encodeData } from '../queue/payload.js';
 import { type JobOptions, resolveOptions } from './job-options.js';
-import { encodeData } from './prepare-job.js';
 import type { EncodedTemplate, ScheduleTemplate } from './schedules.js';
 
 /** Options that belong to one job; each run of a schedule has its own time and id. */

@@ -96,9 +96,15 @@ export class JobScripts {
     ]);
   }
 
-  /** Ends a pending job, or deletes a schedule. @throws CarillonError NOT_FOUND */
-  cancel(queue: string, jobId: string, reason: string, requestId: string): Promise<RecordReply> {
-    return this.#edit('cancel-job', queue, jobId, requestId, [reason], 'allow-oom');
+  /** Ends a pending job, or deletes a schedule; `kind` refuses the other one. @throws CarillonError NOT_FOUND, UNSUPPORTED */
+  cancel(
+    queue: string,
+    jobId: string,
+    reason: string,
+    requestId: string,
+    kind: 'job' | 'schedule' | '' = '',
+  ): Promise<RecordReply> {
+    return this.#edit('cancel-job', queue, jobId, requestId, [reason, kind], 'allow-oom');
   }
 
   /** @throws CarillonError NOT_FOUND */
@@ -172,14 +178,16 @@ export class JobScripts {
     bucket: number,
     offset: number,
     count: number,
-    queue = '',
+    filter: { queue?: string; latestFirst?: boolean; jobsOnly?: boolean } = {},
   ): Promise<{ next: number; timers: { identity: string; fireAt: number }[] }> {
     const { status, rest } = await this.shard.run('list-due', 'read-only', [
       '',
       bucket,
       offset,
       count,
-      queue,
+      filter.queue ?? '',
+      filter.latestFirst ? 1 : 0,
+      filter.jobsOnly ? 1 : 0,
     ]);
     if (status !== 'OK') throw statusError(status);
     const list = asList(rest[1]);
@@ -188,6 +196,27 @@ export class JobScripts {
       timers.push({ identity: asText(list[i]), fireAt: asNumber(list[i + 1]) });
     }
     return { next: asNumber(rest[0]), timers };
+  }
+
+  /**
+   * Ends a deduplication while its job waits in the timers.
+   * @param jobId drops it only if it is this job's.
+   * @returns whether one stood.
+   */
+  async dropDedup(queue: string, id: string, jobId = ''): Promise<boolean> {
+    const { status, rest } = await this.shard.run('drop-dedup', 'allow-oom', [queue, id, jobId]);
+    if (status !== 'OK') throw statusError(status);
+    return asNumber(rest[0]) === 1;
+  }
+
+  /** The id of the job that a deduplication names while it waits in the timers. */
+  async getDedup(queue: string, id: string): Promise<string | undefined> {
+    const entry = await this.shard.client.hgetBuffer(this.shard.keys.dedup(queue), id);
+    if (entry === null) return undefined;
+    const { inc, expiry, jobId } = readDedup(entry);
+    const { record, now } = await this.get(queue, jobId);
+    const stands = record?.inc === inc && (expiry === 0 || expiry > now);
+    return stands ? jobId : undefined;
   }
 
   async #edit(
@@ -211,6 +240,15 @@ export class JobScripts {
     const text = asBytes(rest[0]);
     return { record: text.length > 0 ? decodeRecord(text) : undefined, now: asNumber(rest[1]) };
   }
+}
+
+/** An entry of `T:dedup:<queue>`, see lua/lib/dedup.lua: >I7 inc, I6 expiry or 0, B bucket, job id. */
+function readDedup(bytes: Buffer): { inc: number; expiry: number; jobId: string } {
+  return {
+    inc: bytes.readUIntBE(0, 3) * 0x100000000 + bytes.readUInt32BE(3),
+    expiry: bytes.readUIntBE(7, 6),
+    jobId: bytes.toString('utf8', 14),
+  };
 }
 
 function readQuarantined(bytes: Buffer): { since: number; reason: string } {
