@@ -4,6 +4,7 @@ export type { BulkJob, QueueOptions } from './client/queue.js';
 export { Queue } from './client/queue.js';
 export type { ScheduleInfo, ScheduleTemplate } from './client/schedules.js';
 export type { SchedulerOptions } from './config/scheduler-options.js';
+export { type CrontabLine, type CrontabOptions, parseCrontab } from './domain/crontab.js';
 export { CarillonError, type ErrorCode, isCarillonError } from './domain/errors.js';
 export { nextFireTimes } from './domain/fire-times.js';
 export type { ScheduleDefinition } from './domain/schedule.js';
