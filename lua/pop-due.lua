@@ -38,23 +38,24 @@ local ready, keys = {}, {}
 for _, entry in ipairs(taken) do
   if judgeDue(tag, base, entry, now) then
     ready[#ready + 1] = entry
-    keys[#keys + 1] = entry.queue.prefix .. entry.runId
+    entry.key = entry.queue.prefix .. entry.runId
+    keys[#keys + 1] = entry.key
   end
 end
 local standing = #keys > 0 and redis.call('EXISTS', unpack(keys)) > 0
 
 -- DONE, or why the run is not enqueued. A hash that stands under its id is our own run again, or somebody else's job.
 local function enqueue(entry)
-  local key = entry.queue.prefix .. entry.runId
+  local key = entry.key
   local mark = runMark(namespace, entry.scheduledFor, entry.inc)
   if standing and redis.call('EXISTS', key) == 1 then
     local opts = redis.call('TYPE', key).ok == 'hash' and redis.call('HGET', key, 'opts')
     return opts and string.find(opts, '"carillon":"' .. mark .. '"', 1, true) and 'DONE' or 'ID_TAKEN'
   end
   local deduplication = entry.record and entry.record.deduplication
-  local stored, problem = pcall(storeRun, entry.queue, entry.runId, mark, entry.name, entry.data, entry.opts, entry.timestamp,
+  local stored, problem = storeRun(entry.queue, key, entry.runId, mark, entry.name, entry.data, entry.opts, entry.timestamp,
     entry.priority, entry.lifo, deduplication)
-  if not stored then return 'BAD_RECORD ' .. tostring(type(problem) == 'table' and problem.err or problem) end
+  if not stored then return 'BAD_RECORD ' .. tostring(problem) end
   if deduplication then handOverDedup(tag, base, entry.queueName, entry.record, entry.runId, now) end
   return 'DONE'
 end

@@ -31,7 +31,7 @@ local function openQueue(base, name)
   local queue = openQueues[name]
   if queue then return queue end
   local prefix = base .. name .. ':'
-  queue = { name = name, prefix = prefix, fifo = {}, lifo = {}, waiting = {}, count = 0 }
+  queue = { name = name, prefix = prefix, events = prefix .. 'events', fifo = {}, lifo = {}, waiting = {}, count = 0 }
   openQueues[name] = queue
   for key, wanted in pairs(QUEUE_KEYS) do
     local found = rcall('TYPE', prefix .. key).ok
@@ -79,17 +79,17 @@ end
 -- The one options table that storeJob is handed, run after run.
 local runOptionsTable = {}
 
--- Stores the run's hash; it becomes visible with flushQueues. Raises what BullMQ's Lua raises, after undoing it.
-local function storeRun(queue, runId, mark, name, data, opts, timestamp, priority, lifo, deduplication)
+-- Stores the run's hash; it becomes visible with flushQueues. False and the reason when BullMQ's Lua raised: then it is
+-- undone, since nobody can have fetched it yet.
+local function storeRun(queue, key, runId, mark, name, data, opts, timestamp, priority, lifo, deduplication)
   if not queue.maxEvents then queue.maxEvents = getOrSetMaxEvents(queue.prefix .. 'meta') end
-  local key = queue.prefix .. runId
   runOptionsTable.raw = runOptions(opts, mark)
   runOptionsTable.priority = priority
   runOptionsTable.de = deduplication
-  local stored, problem = pcall(storeJob, queue.prefix .. 'events', key, runId, name, data, runOptionsTable, msText(timestamp))
+  local stored, problem = pcall(storeJob, queue.events, key, runId, name, data, runOptionsTable, msText(timestamp))
   if not stored then
     rcall('DEL', key)
-    error(type(problem) == 'table' and problem.err or problem)
+    return false, type(problem) == 'table' and problem.err or problem
   end
   if priority > 0 then
     if queue.paused == nil then queue.paused = isQueuePausedOrMaxed(queue.prefix .. 'meta', queue.prefix .. 'active') end
@@ -100,11 +100,14 @@ local function storeRun(queue, runId, mark, name, data, opts, timestamp, priorit
     queue.fifo[#queue.fifo + 1] = runId
   end
   queue.waiting[#queue.waiting + 1] = runId
+  return true
 end
 
--- The same for a decoded record that becomes a run of its own id.
+-- The same for a decoded record that becomes a run of its own id; raises, and so ends a script that wrote nothing else yet.
 local function storeRecord(queue, jobId, record, mark)
-  storeRun(queue, jobId, mark, record.name, record.data, record.opts, record.timestamp, record.priority, record.lifo, record.deduplication)
+  local stored, problem = storeRun(queue, queue.prefix .. jobId, jobId, mark, record.name, record.data, record.opts, record.timestamp, record.priority,
+    record.lifo, record.deduplication)
+  if not stored then error(problem) end
 end
 
 local function pushRuns(queue, command, ids)
@@ -124,7 +127,7 @@ local function flushQueues()
       addBaseMarkerIfNeeded(queue.prefix .. 'marker', queue.paused)
     end
     for _, runId in ipairs(queue.waiting) do
-      rcall('XADD', queue.prefix .. 'events', 'MAXLEN', '~', queue.maxEvents, '*', 'event', 'waiting', 'jobId', runId)
+      rcall('XADD', queue.events, 'MAXLEN', '~', queue.maxEvents, '*', 'event', 'waiting', 'jobId', runId)
     end
     queue.fifo, queue.lifo, queue.waiting = {}, {}, {}
   end

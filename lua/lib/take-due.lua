@@ -23,6 +23,13 @@ local function newChange(tag, entry)
   return { bucket = entry.bucket, at = tag .. ':' .. entry.bucket, range = entry.range, drop = {}, unindex = {}, spent = {}, short = {} }
 end
 
+-- Every field at once: a table that grows field by field is made anew five times over.
+local function newEntry(identity, text, fire, change)
+  return { identity = identity, text = text, fire = fire, change = change, queueName = false, runId = false, queue = false, key = false, inc = 0,
+    scheduledFor = 0, timestamp = 0, requests = '', name = '', data = '', opts = '', priority = 0, lifo = false, generated = false,
+    record = false, schedule = false, after = false }
+end
+
 local function sortByTime(taken)
   for i = 2, #taken do
     if taken[i].fire < taken[i - 1].fire then
@@ -52,7 +59,7 @@ local function takeDue(tag, due, now, limit, byteLimit)
         local text = texts[i]
         if text then
           bytes = bytes + #text
-          taken[#taken + 1] = { identity = identity, text = text, fire = tonumber(members[from + i * 2 - 1]), change = change }
+          taken[#taken + 1] = newEntry(identity, text, tonumber(members[from + i * 2 - 1]), change)
         else
           change.unindex[#change.unindex + 1] = identity
         end
