@@ -1,5 +1,6 @@
 import { BUCKETS } from '../domain/buckets.js';
 import type { Logger } from '../support/logger.js';
+import { pause } from '../support/pause.js';
 import { Service } from '../support/service.js';
 import type { Coordinator, Term } from './coordinator.js';
 
@@ -173,17 +174,4 @@ export class StandaloneCoordinator extends Service implements Coordinator {
     this.#told = text;
     this.#options.logger.info(text);
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener('abort', done, { once: true });
-    if (signal.aborted) done();
-  });
 }

@@ -1,4 +1,5 @@
 import type { Logger } from '../support/logger.js';
+import { pause } from '../support/pause.js';
 import { Service } from '../support/service.js';
 
 /** A slow loop beside dispatch: works, rests, and survives what its work throws. */
@@ -33,20 +34,7 @@ export abstract class RepeatedTask extends Service {
         const text = error instanceof Error ? error.message : String(error);
         if (!signal.aborted) this.logger.warn({ task: this.title }, `a round failed: ${text}`);
       }
-      await this.#rest(signal);
+      await pause(this.rest, signal);
     }
-  }
-
-  #rest(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', done);
-        resolve();
-      };
-      const timer = setTimeout(done, this.rest);
-      signal.addEventListener('abort', done, { once: true });
-      if (signal.aborted) done();
-    });
   }
 }

@@ -3,6 +3,7 @@ import { isCarillonError } from '../domain/errors.js';
 import type { LeaderScripts, OwnedRange, PopResult } from '../redis/leader-scripts.js';
 import { serverWord } from '../redis/status.js';
 import type { Logger } from '../support/logger.js';
+import { pause } from '../support/pause.js';
 import { Service } from '../support/service.js';
 import { BatchSize } from './batch-size.js';
 import { ClockWatch } from './clock-watch.js';
@@ -95,7 +96,7 @@ export class ShardLoop extends Service {
         if (!busy) await this.#sleeper.sleep(signal);
       } catch (error) {
         this.#failed(error);
-        await this.#backOff(signal);
+        await pause(this.#retry, signal);
       }
     }
   }
@@ -175,17 +176,5 @@ export class ShardLoop extends Service {
     const reason = word === 'OOM' ? 'OOM_HELD' : (word ?? (isCarillonError(error) ? error.code : 'ERROR'));
     if (report.held(reason, text)) logger.error({ reason }, `dispatch is held: ${text}`);
     this.#retry = Math.min(RETRY_MAX, Math.max(RETRY_MIN, this.#retry * 2));
-  }
-
-  #backOff(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', done);
-        resolve();
-      };
-      const timer = setTimeout(done, this.#retry);
-      signal.addEventListener('abort', done, { once: true });
-    });
   }
 }
