@@ -5,6 +5,7 @@ import {
   resolveQueueOptions,
   type TimerOptions,
 } from '../config/queue-options.js';
+import type { Duration } from '../domain/durations.js';
 import { tickRunId } from '../domain/ids.js';
 import { BullQueue, type BullQueueOptions, SpanKind, TelemetryAttributes } from '../queue/bullmq.js';
 import { TimerBackend } from '../queue/timer-backend.js';
@@ -12,14 +13,17 @@ import { closeRedis, type OpenedRedis, openRedis, type RedisConnectionOptions } 
 import { JobScripts } from '../redis/job-scripts.js';
 import { defaultNamespace } from '../redis/layout.js';
 import { ScheduleScripts } from '../redis/schedule-scripts.js';
+import { warnOfServer } from '../redis/server-warning.js';
 import { Shard } from '../redis/shard.js';
 import type { SubmitItem, SubmitResult } from '../redis/submit-batch.js';
 import { Submitter } from '../redis/submitter.js';
+import { defaultLogger } from '../support/logger.js';
 import { Job } from './job.js';
 import { jobIds } from './job-ids.js';
 import { checkRequestId, type JobOptions } from './job-options.js';
 import type { JobSchedulerJson, JobSchedulerOptions } from './job-scheduler-form.js';
 import { JobSchedulers } from './job-schedulers.js';
+import { type EditOptions, type JobChange, PendingEdits } from './pending-edits.js';
 import { prepareJob } from './prepare-job.js';
 import { encodeTemplate } from './schedule-template.js';
 import { Schedules, type ScheduleTemplate } from './schedules.js';
@@ -70,6 +74,7 @@ export class Queue<
   readonly #timers: ResolvedTimerOptions;
   readonly #opened: OpenedRedis;
   readonly #submitter: Submitter;
+  readonly #edits: PendingEdits;
   readonly #newId = jobIds();
 
   /**
@@ -98,7 +103,13 @@ export class Queue<
       return new TimerBackend(queueName, bullOptions, parts);
     });
     this.#timers = timers;
+    const logger = options.logger ?? defaultLogger();
+    this.waitUntilReady().then(
+      () => warnOfServer(opened.client, logger),
+      () => undefined,
+    );
     this.#opened = opened;
+    this.#edits = new PendingEdits(this.backend, name, timers.maxPayload);
     this.#submitter = new Submitter(scripts, name, { maxPending: timers.maxPending });
     this.schedules = new Schedules({
       queueName: name,
@@ -219,6 +230,38 @@ export class Queue<
 
   override removeJobScheduler(jobSchedulerId: string): Promise<boolean> {
     return this.#jobSchedulers.remove(jobSchedulerId);
+  }
+
+  /**
+   * Makes a waiting job due `delay` from now: ms, or a text such as `'5m'`.
+   * @throws CarillonError NOT_FOUND; CONFLICT when the job has left the timers: it then runs at its old time.
+   */
+  async changeDelay(jobId: string, delay: Duration, options: EditOptions = {}): Promise<void> {
+    await this.#edits.changeDelay(jobId, delay, options);
+  }
+
+  /** Keeps a waiting job from firing until it is resumed. @throws CarillonError NOT_FOUND, CONFLICT */
+  async pauseJob(jobId: string, options: EditOptions & { note?: string } = {}): Promise<void> {
+    await this.#edits.pause(jobId, options);
+  }
+
+  /** Lets a paused job fire; at once when its time has passed. @throws CarillonError NOT_FOUND, CONFLICT */
+  async resumeJob(jobId: string, options: EditOptions = {}): Promise<void> {
+    await this.#edits.resume(jobId, options);
+  }
+
+  /** Takes a waiting job back; its id is free again. @throws CarillonError NOT_FOUND, CONFLICT */
+  async cancel(jobId: string, options: EditOptions & { reason?: string } = {}): Promise<void> {
+    await this.#edits.cancel(jobId, options);
+  }
+
+  /** Changes what a waiting job will be: its name, data or options. @throws CarillonError NOT_FOUND, CONFLICT */
+  async updateJob(
+    jobId: string,
+    change: JobChange<DataType, NameType>,
+    options: EditOptions = {},
+  ): Promise<void> {
+    await this.#edits.update(jobId, change, this.jobsOpts, options);
   }
 
   protected override get Job(): typeof Job {

@@ -1,5 +1,6 @@
 import { parseDuration } from '../domain/durations.js';
 import { checkQueueName } from '../domain/ids.js';
+import type { Logger } from '../support/logger.js';
 import { checkInteger, checkObject } from './check.js';
 import { checkName } from './scheduler-options.js';
 import { rejectUnknown } from './unknown-options.js';
@@ -20,6 +21,8 @@ export interface TimerOptions {
   maxPending?: number;
   /** The largest payload in bytes of UTF-8, as JSON. Defaults to 1,048,576; the most is 16,000,000. */
   maxPayload?: number;
+  /** Defaults to pino on standard error, level `CARILLON_LOG_LEVEL`. */
+  logger?: Logger;
 }
 
 export interface ResolvedTimerOptions {
@@ -37,7 +40,7 @@ const MAX_PAYLOAD = 1_048_576;
 /** A record holds the length of its payload in three bytes. */
 const LARGEST_PAYLOAD = 16_000_000;
 
-const TIMER_KEYS = ['namespace', 'duplicateWindow', 'maxPending', 'maxPayload'];
+const TIMER_KEYS = ['namespace', 'duplicateWindow', 'maxPending', 'maxPayload', 'logger'];
 const BULLMQ_KEYS = [
   'connection', 'blockingConnection', 'skipVersionCheck', 'telemetry', 'skipWaitingForReady', 'prefix', 'defaultJobOptions',
   'streams', 'skipMetasUpdate', 'settings',

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { checkInteger, refuse } from '../config/check.js';
 import { LAST_INSTANT } from '../domain/instant.js';
-import type { JobScripts } from '../redis/job-scripts.js';
+import type { JobScripts, RecordChange } from '../redis/job-scripts.js';
 import type { JobRecord } from '../redis/record.js';
 import { newRequestId } from '../redis/request-id.js';
 import type { Shard } from '../redis/shard.js';
@@ -211,7 +211,7 @@ export class TimerBackend extends RedisQueueBackend {
   }
 
   /** Only a one-time job: the same script edits a schedule's template. */
-  async #update(jobId: string, change: Parameters<JobScripts['update']>[2]): Promise<boolean> {
+  async #update(jobId: string, change: RecordChange): Promise<boolean> {
     if ((await this.pendingJob(jobId)) === undefined) return false;
     return whilePending(this.scripts.update(this.name, jobId, change, newRequestId()));
   }

@@ -17,6 +17,17 @@ export interface SubmitOptions {
   maxPending: number;
 }
 
+/** What to replace in a pending record. */
+export interface RecordChange {
+  name?: string;
+  data?: string;
+  opts?: string;
+  priority?: number;
+  lifo?: boolean;
+  /** The deduplication that both the old and the new options hold. */
+  deduplicationId?: string;
+}
+
 /** A changed or found record and Redis' clock in ms. */
 export interface RecordReply {
   record: JobOrSchedule | undefined;
@@ -74,13 +85,8 @@ export class JobScripts {
     return this.#edit('reschedule-job', queue, jobId, requestId, [time, relative ? 1 : 0]);
   }
 
-  /** Replaces the parts that are given. @throws CarillonError NOT_FOUND */
-  update(
-    queue: string,
-    jobId: string,
-    change: { name?: string; data?: string; opts?: string; priority?: number; lifo?: boolean },
-    requestId: string,
-  ): Promise<RecordReply> {
+  /** Replaces the parts that are given. @throws CarillonError NOT_FOUND, CONFLICT */
+  update(queue: string, jobId: string, change: RecordChange, requestId: string): Promise<RecordReply> {
     const parts =
       (change.name === undefined ? '' : 'n') +
       (change.data === undefined ? '' : 'd') +
@@ -93,6 +99,7 @@ export class JobScripts {
       change.opts ?? '',
       change.priority ?? 0,
       change.lifo ? 1 : 0,
+      change.deduplicationId ?? '',
     ]);
   }
 
