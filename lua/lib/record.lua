@@ -8,6 +8,7 @@
 local FORMAT = 1
 local KIND_JOB, KIND_SCHEDULE = 0, 1
 local STATE_SCHEDULED, STATE_PAUSED, STATE_PARKED, STATE_SUSPENDED, STATE_ENDED = 1, 2, 3, 7, 9
+local KNOWN_STATES = { [1] = true, [2] = true, [3] = true, [7] = true, [9] = true }
 local FLAG_VER, FLAG_PRIORITY, FLAG_TIMESTAMP, FLAG_DEDUP, FLAG_NOTE = 1, 2, 4, 8, 16
 local FLAG_GENERATED, FLAG_CATCH_UP, FLAG_RESUMED = 32, 64, 128
 local MAX_REQUESTS = 4
@@ -19,7 +20,15 @@ local function hasFlag(flags, flag)
   return math.floor(flags / flag) % 2 == 1
 end
 
--- Raises on anything that is not a whole record of this format: call it in pcall.
+-- A time of a record: whole ms up to the end of 9999; raises on any other value.
+local function packedTime(value)
+  if value ~= value or value < 0 or value > 253402300799999 or value % 1 ~= 0 then
+    error('time out of range: ' .. tostring(value))
+  end
+  return value
+end
+
+-- Raises on anything that is not a whole record of this format: call it in pcall. What it reads can be packed again.
 local function decodeRecord(text)
   local r = {}
   local head, state
@@ -29,8 +38,12 @@ local function decodeRecord(text)
   r.kind = head % 16
   r.state = math.floor(state / 16)
   local flags = r.flags
-  if r.format ~= FORMAT then error('FORMAT') end
+  -- Formats rise by one: the next one is a newer version's, any other is damage.
+  if r.format == FORMAT + 1 then error('FORMAT') end
+  if r.format ~= FORMAT then error('unknown format ' .. r.format) end
   if r.kind > KIND_SCHEDULE then error('unknown kind ' .. r.kind) end
+  if not KNOWN_STATES[r.state] then error('unknown state ' .. r.state) end
+  packedTime(r.at)
   local requests = state % 16
   r.requests = string.sub(text, p, p + requests * 8 - 1)
   local nameLength, dataLength
@@ -43,12 +56,16 @@ local function decodeRecord(text)
       r.priority, p = struct.unpack('>I4', text, p)
       if r.priority >= LIFO then r.priority, r.lifo = r.priority - LIFO, true end
     end
-    if hasFlag(flags, FLAG_TIMESTAMP) then r.timestamp, p = struct.unpack('>I6', text, p) end
+    if hasFlag(flags, FLAG_TIMESTAMP) then
+      r.timestamp, p = struct.unpack('>I6', text, p)
+      packedTime(r.timestamp)
+    end
     if hasFlag(flags, FLAG_NOTE) then noteLength, p = struct.unpack('>I2', text, p) end
   end
   if r.kind == KIND_SCHEDULE then
     r.last, r.cur, r.curFire, r.next, r.nextFire, r.count, r.grace, r.missed, r.overlap, policiesLength, p =
       struct.unpack('>I6I6I6I6I6I4I4BBI3', text, p)
+    for _, time in ipairs({ r.last, r.cur, r.curFire, r.next, r.nextFire }) do packedTime(time) end
   end
   local optsLength = #text - p + 1 - nameLength - dataLength - policiesLength - noteLength
   if optsLength < 0 then error('the lengths do not fit the record') end
@@ -58,7 +75,7 @@ local function decodeRecord(text)
   p = p + dataLength
   r.opts = string.sub(text, p, p + optsLength - 1)
   p = p + optsLength
-  if policiesLength > 0 then
+  if r.kind == KIND_SCHEDULE then
     r.policies = string.sub(text, p, p + policiesLength - 1)
     p = p + policiesLength
   end
@@ -69,13 +86,6 @@ end
 
 local function setFlag(r, flag, on)
   if hasFlag(r.flags, flag) ~= on then r.flags = r.flags + (on and flag or -flag) end
-end
-
-local function packedTime(value)
-  if value ~= value or value < 0 or value > 253402300799999 or value % 1 ~= 0 then
-    error('time out of range: ' .. tostring(value))
-  end
-  return value
 end
 
 -- The inverse. Raises when a value does not fit: call it before any write, in pcall where the values came from outside.

@@ -34,6 +34,8 @@ export const FLAGS = {
 
 const LIFO = 0x1000000;
 const INC_PER_MS = 1024;
+/** The end of 9999, ms. */
+const LAST_TIME = 253402300799999;
 
 interface RecordBase {
   state: RecordState;
@@ -98,6 +100,12 @@ class Reader {
     return value;
   }
 
+  time(): number {
+    const value = this.uint(6);
+    if (value > LAST_TIME) throw new RangeError(`time out of range: ${value}`);
+    return value;
+  }
+
   text(length: number): string {
     const end = this.position + length;
     if (length < 0 || end > this.bytes.length) throw new RangeError('the lengths do not fit the record');
@@ -134,14 +142,14 @@ function decode(reader: Reader): JobOrSchedule {
   const state = stateOf(stateAndRequests >> 4);
   if (state === undefined) throw new RangeError(`unknown state ${stateAndRequests >> 4}`);
   const inc = reader.uint(7);
-  const at = reader.uint(6);
+  const at = reader.time();
   const requests = stateAndRequests & 15;
   reader.position += requests * 8;
   const nameLength = reader.uint(1);
   const dataLength = reader.uint(3);
   const ver = flags & FLAGS.ver ? reader.uint(7) : inc;
   const order = flags & FLAGS.priority ? reader.uint(4) : 0;
-  const timestamp = flags & FLAGS.timestamp ? reader.uint(6) : Math.floor(inc / INC_PER_MS);
+  const timestamp = flags & FLAGS.timestamp ? reader.time() : Math.floor(inc / INC_PER_MS);
   const noteLength = flags & FLAGS.note ? reader.uint(2) : 0;
   const ticks = kind === 1 ? readTicks(reader) : undefined;
   const policiesLength = ticks ? reader.uint(3) : 0;
@@ -170,11 +178,11 @@ function decode(reader: Reader): JobOrSchedule {
 
 function readTicks(reader: Reader) {
   return {
-    last: reader.uint(6),
-    cur: reader.uint(6),
-    curFire: reader.uint(6),
-    next: reader.uint(6),
-    nextFire: reader.uint(6),
+    last: reader.time(),
+    cur: reader.time(),
+    curFire: reader.time(),
+    next: reader.time(),
+    nextFire: reader.time(),
     count: reader.uint(4),
     grace: reader.uint(4),
     missed: reader.uint(1),
