@@ -124,8 +124,7 @@ local function judgeRecord(tag, entry, now)
     end
     entry.after = after
   elseif hasFlag(record.flags, FLAG_DEDUP) then
-    local known, deduplication = pcall(deduplicationOf, record)
-    if known then entry.record, record.deduplication = record, deduplication end
+    entry.record, record.deduplication = record, deduplicationOf(record)
   end
   return true
 end
