@@ -1,4 +1,4 @@
-import { QueueEvents, Worker } from 'bullmq';
+import { type Job, QueueEvents, Worker } from 'bullmq';
 import { QueueEvents as QueueEvents5, Worker as Worker5 } from 'bullmq5';
 import { expect, onTestFinished, test } from 'vitest';
 import { type JobOptions, Queue, Scheduler } from '../../src/index.js';
@@ -27,38 +27,37 @@ interface Line {
   told: string[];
 }
 
-const VERSIONS = [
-  ['BullMQ 6.7', Worker, QueueEvents],
-  ['BullMQ 5.81', Worker5, QueueEvents5],
-] as const;
+/** The classes of 5.81 are used as those of 6.7: what differs between them is not in their types. */
+type Version = [name: string, worker: typeof Worker, queueEvents: typeof QueueEvents];
+const CURRENT: Version = ['BullMQ 6.7', Worker, QueueEvents];
+const VERSIONS: Version[] = [
+  CURRENT,
+  ['BullMQ 5.81', Worker5 as unknown as typeof Worker, QueueEvents5 as unknown as typeof QueueEvents],
+];
 
 /** A queue of ours, a scheduler, and a stock worker that runs what they enqueue. */
-async function line(
-  task: { name: string },
-  [, AnyWorker, AnyQueueEvents]: (typeof VERSIONS)[number],
-): Promise<Line> {
+async function line(task: { name: string }, [, AnyWorker, AnyQueueEvents]: Version): Promise<Line> {
   const prefix = namespaceFor(task);
   const queue = new Queue('q', { connection: sharedRedisUrl(), prefix });
   onCleanup('queue', () => queue.close());
   const scheduler = new Scheduler({ redis: sharedRedisUrl(), prefix });
   onTestFinished(() => scheduler.stop());
   await scheduler.start();
-  const events = new AnyQueueEvents('q', { connection: connection(), prefix }) as QueueEvents;
+  const events = new AnyQueueEvents('q', { connection: connection(), prefix });
   onCleanup('queue events', () => events.close());
   await events.waitUntilReady();
   const told: string[] = [];
   for (const event of ['added', 'waiting', 'active', 'completed', 'failed', 'delayed', 'removed'] as const) {
-    events.on(event, ({ jobId }) => told.push(`${event} ${jobId}`));
+    events.on(event, ({ jobId }: { jobId: string }) => told.push(`${event} ${jobId}`));
   }
   const runs: Run[] = [];
   const work: Line['work'] = async (handle = () => undefined, options = {}) => {
-    const process = async (job: unknown) => {
-      const { id, name, data, opts, attemptsMade, priority, delay } = job as Run;
-      const run = { id, name, data, opts, attemptsMade, priority, delay };
+    const process = async ({ id = '', name, data, opts, attemptsMade, priority, delay }: Job) => {
+      const run: Run = { id, name, data, opts: { ...opts }, attemptsMade, priority, delay };
       runs.push(run);
       return handle(run);
     };
-    const worker = new AnyWorker('q', process as never, {
+    const worker = new AnyWorker('q', process, {
       connection: connection(),
       prefix,
       ...options,
@@ -170,7 +169,7 @@ for (const version of VERSIONS) {
 }
 
 test('the options of a run are what BullMQ would have stored, without time and id', async ({ task }) => {
-  const { queue } = await line(task, VERSIONS[0]);
+  const { queue } = await line(task, CURRENT);
   const { Queue: BullQueue } = await import('bullmq');
   const stock = new BullQueue('stock', { connection: connection(), prefix: queue.opts.prefix });
   const opts: JobOptions[] = [
