@@ -24,10 +24,7 @@ record.state = STATE_SCHEDULED
 record.note = nil
 countRecord(queueName, record, 1)
 if record.kind == KIND_SCHEDULE and record.cur > 0 and record.cur <= now then
-  -- Ticks of the pause are the planner's to judge by policy; none may fire from here.
-  record.next, record.nextFire = 0, 0
-  setFlag(record, FLAG_CATCH_UP, false)
-  setFlag(record, FLAG_RESUMED, true)
+  leaveToPlanner(record)
   local answer = storeEdited(record, now)
   redis.call('ZREM', tag .. ':' .. bucket .. ':due', identity)
   return answer

@@ -78,6 +78,13 @@ local function storePending(tag, bucket, identity, record, now)
   end
 end
 
+-- The pending tick of a schedule came while nobody could fire it: the planner judges it by policy, no pop does.
+local function leaveToPlanner(record)
+  record.next, record.nextFire = 0, 0
+  setFlag(record, FLAG_CATCH_UP, false)
+  setFlag(record, FLAG_RESUMED, true)
+end
+
 local function markBroken(tag, queueName, reason, now)
   redis.call('HSETNX', tag .. ':queues', queueName .. ':broken', string.format('%.0f', now) .. '|' .. reason)
 end
