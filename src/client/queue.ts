@@ -33,7 +33,7 @@ export interface QueueOptions
   extends Omit<BullQueueOptions, 'connection' | 'defaultJobOptions'>,
     TimerOptions {
   /** Where Redis is: a URL, ioredis options, or an ioredis client. Defaults to 127.0.0.1:6379. */
-  connection?: RedisConnectionOptions;
+  connection?: RedisConnectionOptions | BullQueueOptions['connection'];
   /** Options of each job that does not say otherwise. */
   defaultJobOptions?: JobOptions;
 }
@@ -91,7 +91,7 @@ export class Queue<
         'UNSUPPORTED',
       );
     }
-    const opened = openRedis(options.connection ?? {}, PRODUCER_CONNECTION);
+    const opened = openRedis((options.connection ?? {}) as RedisConnectionOptions, PRODUCER_CONNECTION);
     const prefix = options.prefix ?? 'bull';
     const shard = new Shard(opened.client, {
       namespace: timers.namespace ?? defaultNamespace(prefix),
@@ -99,7 +99,7 @@ export class Queue<
     });
     const scripts = new JobScripts(shard);
     const parts = { client: opened.client, shard, scripts, maxPayload: timers.maxPayload };
-    super(name, { ...options, connection: opened.client }, (queueName, bullOptions) => {
+    super(name, { ...options, connection: asBullmqGivesIt(options.connection) }, (queueName, bullOptions) => {
       return new TimerBackend(queueName, bullOptions, parts);
     });
     this.#timers = timers;
@@ -126,12 +126,19 @@ export class Queue<
    * @throws CarillonError; nothing was written, unless the code is REDIS_UNAVAILABLE: then repeat the call with the
    *   same `jobId` or `requestId`.
    */
-  override async add(
+  override add(
     name: NameType,
     data: DataType,
     opts?: JobOptions,
-  ): Promise<Job<DataType, ResultType, NameType>> {
-    return (await super.add(name, data, opts)) as Job<DataType, ResultType, NameType>;
+  ): Promise<Job<DataType, ResultType, NameType>>;
+  /** The same for a queue whose type names a payload a job name: `new Queue<{ send: { to: string } }>(...)`. */
+  override add<N extends keyof DataType & string>(
+    name: N,
+    data: DataType[N],
+    opts?: JobOptions,
+  ): Promise<Job<DataType[N], ResultType, N>>;
+  override async add(name: string, data: unknown, opts?: JobOptions): Promise<unknown> {
+    return super.add(name as NameType, data as DataType, opts);
   }
 
   protected override async addJob(
@@ -310,6 +317,12 @@ export class Queue<
     if (opts.at !== undefined) job.delay = Math.max(0, job.scheduledFor - job.timestamp);
     return job;
   }
+}
+
+/** Others read `queue.opts.connection` to make a worker, as @nestjs/bullmq does: it stays what was given. */
+function asBullmqGivesIt(connection: QueueOptions['connection']): BullQueueOptions['connection'] {
+  if (typeof connection === 'string') return { url: connection };
+  return (connection ?? {}) as BullQueueOptions['connection'];
 }
 
 /** The zone that BullMQ would read a pattern in. */
