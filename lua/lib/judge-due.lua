@@ -6,7 +6,12 @@ local function setAside(tag, entry, reason, now)
   quarantine(tag, entry.change.bucket, entry.identity, entry.text, reason, now)
   entry.change.drop[#entry.change.drop + 1] = entry.identity
   local read, record = pcall(decodeRecord, entry.text)
-  if read and entry.queueName then countRecord(entry.queueName, record, -1) end
+  if read and entry.queueName then
+    countRecord(entry.queueName, record, -1)
+  elseif entry.queueName then
+    -- What it was counted as, as far as its first byte tells.
+    countState(entry.queueName, (string.byte(entry.text) or 0) % 16 == KIND_SCHEDULE and 'schedules' or 'scheduled', -1)
+  end
   trouble[#trouble + 1] = 'QUARANTINED ' .. entry.identity .. ' ' .. reason
 end
 
@@ -34,19 +39,24 @@ local function parkEntry(tag, entry, record, reason, now)
   trouble[#trouble + 1] = 'QUEUE_BROKEN ' .. entry.queueName .. ' ' .. reason
 end
 
+-- What four bytes hold.
+local COUNT_MAX = 4294967295
+
 -- The record after its tick: next becomes the pending one, and the planner is asked for the one after it.
 local function afterTick(record)
   record.last = record.cur
   record.cur, record.curFire = record.next, record.nextFire
   record.next, record.nextFire = 0, 0
-  record.count = record.count + 1
+  record.count = math.min(record.count + 1, COUNT_MAX)
   setFlag(record, FLAG_CATCH_UP, false)
   return encodeRecord(record)
 end
 
 -- Missed: its grace ended before the bucket was served; under skip and latest also once its next one is due.
 local function isMissed(record, servedFrom, now)
-  if hasFlag(record.flags, FLAG_CATCH_UP) then return false end
+  if isLeftToPlanner(record) then return true end
+  -- The planner judged it; once its next one was missed as well, that judgement is of another outage.
+  if hasFlag(record.flags, FLAG_CATCH_UP) then return record.next > 0 and record.nextFire + record.grace < servedFrom end
   if record.curFire + record.grace < servedFrom then return true end
   return record.missed < 2 and record.next > 0 and record.nextFire <= now
 end

@@ -66,6 +66,7 @@ export type PlanAnswer = { bucket: number; identity: string; inc: string; ver: s
   | { op: 'suspend'; reason: string }
   | { op: 'end'; reason: string }
   | { op: 'forget' }
+  | { op: 'quarantine'; reason: string }
 );
 
 /** The calls that a leader makes on its shard; all but reads are judged by fence. */
