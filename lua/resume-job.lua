@@ -23,10 +23,5 @@ countRecord(queueName, record, -1)
 record.state = STATE_SCHEDULED
 record.note = nil
 countRecord(queueName, record, 1)
-if record.kind == KIND_SCHEDULE and record.cur > 0 and record.cur <= now then
-  leaveToPlanner(record)
-  local answer = storeEdited(record, now)
-  redis.call('ZREM', tag .. ':' .. bucket .. ':due', identity)
-  return answer
-end
+if record.kind == KIND_SCHEDULE and record.cur <= now then leaveToPlanner(record) end
 return storeEdited(record, now)

@@ -55,7 +55,6 @@ local function unpark(bucket, identity)
   local missed = record.kind == KIND_SCHEDULE and record.curFire > 0 and record.curFire + record.grace < now
   if missed then leaveToPlanner(record) end
   storePending(tag, bucket, identity, record, now)
-  if missed then redis.call('ZREM', at .. ':due', identity) end
   moved = moved + 1
   return true
 end

@@ -44,6 +44,10 @@ local function dropPending(tag, bucket, identity, record, queueName)
   end
 end
 
+local function isLeftToPlanner(record)
+  return record.kind == KIND_SCHEDULE and hasFlag(record.flags, FLAG_RESUMED)
+end
+
 -- The fire time that the record's index holds; 0 when a schedule has no pending tick.
 local function fireTimeOf(record)
   if record.kind == KIND_SCHEDULE then return record.curFire end
@@ -51,13 +55,13 @@ local function fireTimeOf(record)
 end
 
 -- Puts a record where its state says, out of all other indexes; raises what does not fit before it writes.
--- A schedule without a known successor goes on plan as well.
+-- A schedule without a known successor goes on plan as well; one that was left to the planner goes there alone.
 local function storePending(tag, bucket, identity, record, now)
   local text = encodeRecord(record)
   local at = tag .. ':' .. bucket
   local fireAt = fireTimeOf(record)
   redis.call('HSET', at .. ':jobs', identity, text)
-  if record.state == STATE_SCHEDULED and fireAt > 0 then
+  if record.state == STATE_SCHEDULED and fireAt > 0 and not isLeftToPlanner(record) then
     redis.call('ZADD', at .. ':due', fireAt, identity)
     lowerHead(bucket, fireAt)
   else

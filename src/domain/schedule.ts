@@ -1,8 +1,9 @@
 import { type Duration, parseDuration } from './durations.js';
-import { CarillonError } from './errors.js';
+import { CarillonError, shortText } from './errors.js';
 import { type CompiledTiming, compileSchedule } from './fire-times.js';
 import type { TimingDefinition } from './fire-times-definition.js';
 import { parseInstant } from './instant.js';
+import { nearestWord } from './nearest-word.js';
 
 /** What happens to ticks that came while nobody served the schedule. */
 export type MissedPolicy = 'skip' | 'latest';
@@ -52,6 +53,11 @@ export const MISSED_CODES = { skip: 0, latest: 1 } as const;
 export const DEFAULT_GRACE = 30_000;
 export const DEFAULT_CATCHUP_WINDOW = 86_400_000;
 const LONGEST_GRACE = 0xffffffff;
+/** A record counts its ticks in four bytes. */
+const LARGEST_LIMIT = 0xffffffff;
+const LONGEST_JITTER = 31 * 86_400_000;
+const MOST_TAGS = 32;
+const LONGEST_TAG = 100;
 
 const TIMING_KEYS = [
   'cron',
@@ -69,41 +75,28 @@ const TIMING_KEYS = [
 ] as const;
 const POLICY_KEYS = ['missed', 'grace', 'jitter', 'catchupWindow', 'overlap', 'tags'] as const;
 /** Every option of a schedule, for messages about unknown ones. */
-export const SCHEDULE_KEYS: readonly string[] = [...TIMING_KEYS, ...POLICY_KEYS];
+const SCHEDULE_KEYS: readonly string[] = [...TIMING_KEYS, ...POLICY_KEYS];
 
 /**
- * Checks a definition whole and gives it the form that is stored.
+ * Checks a definition whole and gives it the form that is stored: the same for the same definition, however it is
+ * written.
  * @param seed the schedule's identity.
  * @throws CarillonError naming the option, what was given and what to write instead.
  */
 export function checkSchedule(definition: ScheduleDefinition, seed: string): StoredPolicies {
-  const given = definition as ScheduleDefinition & Record<string, unknown>;
-  const timing: Record<string, unknown> = {};
-  for (const key of TIMING_KEYS) if (given[key] !== undefined) timing[key] = given[key];
-  const unknown = Object.keys(given).find((key) => given[key] !== undefined && !SCHEDULE_KEYS.includes(key));
-  // Checked first, since it knows the names that other libraries use.
-  compileSchedule(
-    { ...timing, ...(unknown === undefined ? {} : { [unknown]: given[unknown] }) } as TimingDefinition,
-    {
-      seed,
-      createdAt: 0,
-    },
-  );
-  if (unknown !== undefined) {
+  if (typeof definition !== 'object' || definition === null || Array.isArray(definition)) {
     throw invalid(
-      unknown,
-      given[unknown],
-      'is no option of a schedule',
-      `write one of ${SCHEDULE_KEYS.join(', ')}`,
+      'definition',
+      definition,
+      'is not an object',
+      "write { cron: '30 2 * * *', tz: 'Europe/London', missed: 'latest' }",
     );
   }
-  if (!Object.hasOwn(MISSED_CODES, String(given.missed))) {
-    throw invalid(
-      'missed',
-      given.missed,
-      given.missed === undefined ? 'is missing' : 'is unknown',
-      "write 'skip' or 'latest'",
-    );
+  const given = definition as ScheduleDefinition & Record<string, unknown>;
+  checkTimes(given, seed);
+  if (typeof given.missed !== 'string' || !Object.hasOwn(MISSED_CODES, given.missed)) {
+    const problem = given.missed === undefined ? 'is missing' : 'is unknown';
+    throw invalid('missed', given.missed, problem, "write 'skip' or 'latest'");
   }
   if (given.overlap !== undefined && given.overlap !== 'allow') {
     throw invalid(
@@ -113,12 +106,15 @@ export function checkSchedule(definition: ScheduleDefinition, seed: string): Sto
       "write 'allow', or keep runs apart in the worker",
     );
   }
+  if (given.limit !== undefined && given.limit > LARGEST_LIMIT) {
+    throw invalid('limit', given.limit, `is above ${LARGEST_LIMIT}`, 'write less, or leave it out');
+  }
   return compact({
     cron:
       given.every === undefined ? (given.crons?.slice() ?? [given.cron ?? given.pattern ?? '']) : undefined,
     every: given.every === undefined ? undefined : parseDuration(given.every, { field: 'every', min: 1 }),
     anchor: optionalInstant(given.anchor, 'anchor'),
-    phase: optionalDuration(given.phase, 'phase'),
+    phase: optionalDuration(given.phase, 'phase') || undefined,
     tz: given.tz === 'UTC' ? undefined : given.tz,
     gap: given.gap === 'shift' ? undefined : given.gap,
     fold: given.fold === 'first' ? undefined : given.fold,
@@ -127,16 +123,35 @@ export function checkSchedule(definition: ScheduleDefinition, seed: string): Sto
     limit: given.limit,
     missed: given.missed,
     grace: optionalDuration(given.grace, 'grace', LONGEST_GRACE),
-    jitter: optionalDuration(given.jitter, 'jitter'),
+    jitter: optionalDuration(given.jitter, 'jitter', LONGEST_JITTER) || undefined,
     catchupWindow: optionalDuration(given.catchupWindow, 'catchupWindow'),
     tags: checkTags(given.tags),
   });
 }
 
+/** What names instants, and an option that nobody reads. The timing knows the names that other libraries use. */
+function checkTimes(given: Record<string, unknown>, seed: string): void {
+  const isUnknown = (key: string) => given[key] !== undefined && !SCHEDULE_KEYS.includes(key);
+  const unknown = Object.keys(given).find(isUnknown);
+  const asked = unknown === undefined ? TIMING_KEYS : [...TIMING_KEYS, unknown];
+  const timing = Object.fromEntries(
+    asked.filter((key) => given[key] !== undefined).map((key) => [key, given[key]]),
+  );
+  compileSchedule(timing as TimingDefinition, { seed, createdAt: 0 });
+  if (unknown === undefined) return;
+  const meant = nearestWord(unknown, SCHEDULE_KEYS);
+  throw invalid(
+    unknown,
+    given[unknown],
+    `is no option of a schedule${meant === undefined ? '' : `; did you mean ${meant}?`}`,
+    meant === undefined ? `write one of ${SCHEDULE_KEYS.join(', ')}` : `write ${meant}`,
+  );
+}
+
 /** The stored form, ready to be asked for times. `createdAt` in ms is what `every` without an anchor counts from. */
 export function compileStored(policies: StoredPolicies, seed: string, createdAt: number): CompiledTiming {
   const { cron, every, phase, tz, gap, fold, startDate, endDate, limit } = policies;
-  const anchor = policies.startsAtOnce ? (policies.startDate ?? createdAt) : policies.anchor;
+  const anchor = policies.startsAtOnce ? Math.max(policies.startDate ?? 0, createdAt) : policies.anchor;
   return compileSchedule(
     compact({
       crons: cron,
@@ -154,18 +169,31 @@ export function compileStored(policies: StoredPolicies, seed: string, createdAt:
   );
 }
 
-/** The part of a definition that names instants: when it changes, pending ticks move. */
-export function timingText(policies: StoredPolicies): string {
-  const { missed, grace, catchupWindow, tags, ...timing } = policies;
-  return JSON.stringify(timing, Object.keys(timing).sort());
+/**
+ * The part of a definition that names instants: two definitions with one text fire at the same times, so that pending
+ * ticks need not move.
+ * @throws CarillonError when the definition cannot be compiled (any more: a zone may be unknown on this machine).
+ */
+export function timingText(policies: StoredPolicies, seed: string): string {
+  const { canonical } = compileStored(policies, seed, 0);
+  return JSON.stringify([canonical, policies.jitter ?? 0, policies.startsAtOnce ?? false]);
 }
 
 function checkTags(tags: unknown): string[] | undefined {
   if (tags === undefined) return undefined;
-  if (!Array.isArray(tags) || !tags.every((tag) => typeof tag === 'string' && tag !== '')) {
-    throw invalid('tags', tags, 'is not a list of words', "write ['billing']");
+  if (!Array.isArray(tags) || tags.length > MOST_TAGS || !tags.every(isTag)) {
+    throw invalid(
+      'tags',
+      tags,
+      'is not a list of words',
+      `write up to ${MOST_TAGS} words of up to ${LONGEST_TAG} characters, as in ['billing']`,
+    );
   }
   return tags.length === 0 ? undefined : [...new Set<string>(tags)].sort();
+}
+
+function isTag(tag: unknown): tag is string {
+  return typeof tag === 'string' && tag !== '' && tag.length <= LONGEST_TAG && tag.isWellFormed();
 }
 
 function optionalDuration(value: Duration | undefined, field: string, max?: number): number | undefined {
@@ -183,5 +211,6 @@ function compact<T extends object>(value: T): T {
 }
 
 function invalid(field: string, given: unknown, problem: string, todo: string): CarillonError {
-  return new CarillonError('INVALID_OPTION', `${field} ${problem}; ${todo}`, { field, given, todo });
+  const value = given === undefined ? '' : ` ${shortText(given)}`;
+  return new CarillonError('INVALID_OPTION', `${field}${value} ${problem}; ${todo}`, { field, given, todo });
 }

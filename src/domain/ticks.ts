@@ -1,4 +1,5 @@
 import type { CompiledTiming } from './fire-times.js';
+import { LAST_INSTANT } from './instant.js';
 import { jitterFor } from './jitter.js';
 import { DEFAULT_CATCHUP_WINDOW, type StoredPolicies } from './schedule.js';
 
@@ -18,6 +19,16 @@ export interface PlannedTick {
   fireAt: number;
 }
 
+/** How a schedule was served until now. Times in ms. */
+export interface Served {
+  /** Since when its bucket is served without a break. */
+  servedFrom: number;
+  /** How late a tick may be and still run as if on time. */
+  grace: number;
+  /** It was resumed just now: the ticks up to now came during its pause. */
+  resumed: boolean;
+}
+
 /** What is to become of a schedule whose pending tick nobody will fire as it stands. */
 export interface Resolution {
   newLast: number;
@@ -25,12 +36,8 @@ export interface Resolution {
   next: PlannedTick | undefined;
   /** `cur` was judged: the pop runs it, however late. */
   catchUp: boolean;
-  /** The span of ticks that do not run, both ends included. */
+  /** The first and the last of the ticks that do not run. */
   skipped: { from: number; to: number } | undefined;
-}
-
-function ended(last: number): Resolution {
-  return { newLast: last, cur: undefined, next: undefined, catchUp: false, skipped: undefined };
 }
 
 /** Ticks of one schedule: pure arithmetic over its definition; each comes from the one before it (I9). */
@@ -44,28 +51,20 @@ export class Ticks {
   /** The tick after `after`, with its fire time; undefined when there is none. */
   after(after: number): PlannedTick | undefined {
     const tick = this.timing.next(after);
-    return tick === undefined ? undefined : { tick, fireAt: this.fireTimeOf(tick) };
+    return tick === undefined ? undefined : this.#planned(tick);
   }
 
-  /** The first tick of a schedule that is created at `createdAt`. */
-  first(createdAt: number): PlannedTick | undefined {
-    return this.after(this.policies.startsAtOnce ? createdAt - 1 : createdAt);
+  /** The ms that the first tick of a schedule comes after, when it is created at `createdAt`. */
+  before(createdAt: number): number {
+    return this.policies.startsAtOnce ? createdAt - 1 : createdAt;
   }
 
   /** Scheduled time plus jitter, which stays below the following tick. */
   fireTimeOf(tick: number): number {
     const jitter = this.policies.jitter ?? 0;
     if (jitter === 0) return tick;
-    const following = this.timing.next(tick);
-    return (
-      tick +
-      jitterFor(
-        this.identity,
-        tick,
-        jitter,
-        following === undefined ? Number.POSITIVE_INFINITY : following - tick,
-      )
-    );
+    const gap = (this.timing.next(tick) ?? Number.POSITIVE_INFINITY) - tick;
+    return Math.min(LAST_INSTANT, tick + jitterFor(this.identity, tick, jitter, gap));
   }
 
   /** Whether a tick may still follow `known` pending ones. */
@@ -78,69 +77,67 @@ export class Ticks {
     const known = (state.cur > 0 ? 1 : 0) + (state.next > 0 ? 1 : 0);
     if (!this.withinLimit(state.count, known)) return undefined;
     const tail = state.next || state.cur || state.last;
-    return tail > 0 ? this.after(tail) : this.first(state.createdAt);
+    return this.after(tail || this.before(state.createdAt));
   }
 
   /**
-   * Judges the ticks up to `now` of a schedule whose pending tick was overtaken or missed, without enumerating them.
-   * The newest one is missed when its grace ended before `servedFrom`, or when it came during a pause.
+   * Judges the ticks that came up to `now`, without enumerating them. Only the newest may run: it is missed when its
+   * grace ended before the schedule was served, or when it came during a pause, and then the policy decides. Every
+   * older one was overtaken by its next, and so is missed.
    */
-  resolve(
-    state: TickState,
-    now: number,
-    served: { servedFrom: number; grace: number; resumed: boolean },
-  ): Resolution {
-    if (!this.withinLimit(state.count, 0)) return ended(state.last);
-    if (state.cur === 0) {
-      // Not judged yet: the pop does that, once the tick is known.
-      const pending = this.successor(state);
-      return pending === undefined
-        ? ended(state.last)
-        : this.#from(state, state.last, pending, false, undefined);
+  resolve(state: TickState, now: number, served: Served): Resolution {
+    const pending = state.cur > 0 ? this.#planned(state.cur) : this.successor(state);
+    if (pending === undefined || !this.withinLimit(state.count, 0)) {
+      return { newLast: state.last, cur: undefined, next: undefined, catchUp: false, skipped: undefined };
     }
-    const pending = { tick: state.cur, fireAt: this.fireTimeOf(state.cur) };
-    if (pending.fireAt > now) return this.#from(state, state.last, pending, false, undefined);
-    const newest = this.newestAtOrBefore(now, state.cur);
-    const cur = { tick: newest, fireAt: this.fireTimeOf(newest) };
-    const missed = served.resumed || cur.fireAt + served.grace < served.servedFrom;
+    if (pending.fireAt > now) {
+      return { newLast: state.last, ...this.#from(state, pending), catchUp: false, skipped: undefined };
+    }
+    const newest = this.newestDue(now, pending);
+    const missed = served.resumed || newest.fireAt + served.grace < served.servedFrom;
+    if (!missed || this.#catchesUp(newest.tick, now)) {
+      const overtaken = this.timing.latest(pending.tick - 1, newest.tick - 1);
+      return {
+        newLast: overtaken ?? state.last,
+        ...this.#from(state, newest),
+        catchUp: true,
+        skipped: overtaken === undefined ? undefined : { from: pending.tick, to: overtaken },
+      };
+    }
+    return {
+      newLast: newest.tick,
+      ...this.#from(state, this.after(newest.tick)),
+      catchUp: false,
+      skipped: { from: pending.tick, to: newest.tick },
+    };
+  }
+
+  /**
+   * The newest tick whose fire time has come at `now`; `known` is one such tick. It costs some fifty questions,
+   * however many ticks lie between.
+   */
+  newestDue(now: number, known: PlannedTick): PlannedTick {
+    const newest = this.#newest(now, known);
+    // Only the very last one may still wait for its jitter: those before it fire before its scheduled time.
+    return newest.fireAt <= now ? newest : this.#newest(newest.tick - 1, known);
+  }
+
+  #newest(until: number, known: PlannedTick): PlannedTick {
+    const tick = this.timing.latest(known.tick, until);
+    return tick === undefined ? known : this.#planned(tick);
+  }
+
+  #planned(tick: number): PlannedTick {
+    return { tick, fireAt: this.fireTimeOf(tick) };
+  }
+
+  #catchesUp(tick: number, now: number): boolean {
     const window = this.policies.catchupWindow ?? DEFAULT_CATCHUP_WINDOW;
-    const catchUp = missed && this.policies.missed === 'latest' && now - newest <= window;
-    if (missed && !catchUp) {
-      return this.#from(state, newest, this.after(newest), false, { from: pending.tick, to: newest });
-    }
-    if (newest === pending.tick) return this.#from(state, state.last, cur, true, undefined);
-    return this.#from(state, newest - 1, cur, true, { from: pending.tick, to: newest - 1 });
+    return this.policies.missed === 'latest' && now - tick <= window;
   }
 
-  /**
-   * The newest tick at or before `now`; `known` is one such tick. Looks back in doubling steps, so that years of an
-   * every-second schedule cost as much as a minute of it.
-   */
-  newestAtOrBefore(now: number, known: number): number {
-    let newest = known;
-    for (let span = 1000; ; span *= 2) {
-      const from = Math.max(known, now - span);
-      let tick = from === known ? known : this.timing.next(from);
-      if (tick === undefined || tick > now) {
-        if (from === known) return newest;
-        continue;
-      }
-      while (tick !== undefined && tick <= now) {
-        newest = tick;
-        tick = this.timing.next(tick);
-      }
-      return newest;
-    }
-  }
-
-  #from(
-    state: TickState,
-    newLast: number,
-    cur: PlannedTick | undefined,
-    catchUp: boolean,
-    skipped: Resolution['skipped'],
-  ): Resolution {
-    const next = cur !== undefined && this.withinLimit(state.count, 1) ? this.after(cur.tick) : undefined;
-    return { newLast, cur, next, catchUp, skipped };
+  #from(state: TickState, cur: PlannedTick | undefined): Pick<Resolution, 'cur' | 'next'> {
+    const follows = cur !== undefined && this.withinLimit(state.count, 1);
+    return { cur, next: follows ? this.after(cur.tick) : undefined };
   }
 }

@@ -13,9 +13,9 @@ async function recordOf(spine: Spine): Promise<ScheduleRecord> {
   return (await spine.jobs.get('q', 's')).record as ScheduleRecord;
 }
 
-async function expectedOf(spine: Spine): Promise<{ inc: number; ver: number }> {
-  const { inc, ver } = await recordOf(spine);
-  return { inc, ver };
+async function expectedOf(spine: Spine): Promise<{ inc: number; ver: number; last: number }> {
+  const { inc, ver, last } = await recordOf(spine);
+  return { inc, ver, last };
 }
 
 describe('upsert-schedule', () => {
@@ -107,16 +107,21 @@ describe('upsert-schedule', () => {
   test('CONFLICT: somebody wrote it meanwhile, created it or deleted it', async ({ task }) => {
     const spine = await Spine.virtual(task);
     await spine.schedules.upsert('q', 's', aSchedule(NOW), 'r1');
-    const { inc, ver } = await recordOf(spine);
+    const { inc, ver, last } = await recordOf(spine);
     const { changes } = await changesOf(spine, async () => {
-      for (const expected of [{ inc, ver: ver + 1 }, { inc: inc - 1, ver }, undefined]) {
+      for (const expected of [
+        { inc, ver: ver + 1, last },
+        { inc: inc - 1, ver, last },
+        { inc, ver, last: NOW },
+        undefined,
+      ]) {
         const { status } = await spine.schedules.upsert('q', 's', aSchedule(NOW, { expected }), 'r2');
         expect(status).toBe('CONFLICT');
       }
       const gone = await spine.schedules.upsert(
         'q',
         'none',
-        aSchedule(NOW, { expected: { inc, ver } }),
+        aSchedule(NOW, { expected: { inc, ver, last } }),
         'r3',
       );
       expect(gone.status).toBe('CONFLICT');
@@ -361,7 +366,7 @@ describe('read-plan and set-next', () => {
     expect(await spine.client.zcard(spine.keys.plan(BUCKET))).toBe(0);
   });
 
-  test('BAD_RECORD: a record that cannot be read, a successor that cannot be packed; nothing is written', async ({
+  test('BAD_RECORD: a record that cannot be read, a successor that cannot be packed; it is asked for again', async ({
     task,
   }) => {
     const { spine, owned, append } = await setup(task);
@@ -369,7 +374,8 @@ describe('read-plan and set-next', () => {
       spine.leader.setNext(owned, [{ ...append, fireAt: 2 ** 48 - 1 } as PlanAnswer]),
     );
     expect(result.outcomes).toEqual([expect.stringMatching(/^BAD_RECORD .*out of range/)]);
-    expect(changes).toEqual({});
+    const again = NOW + 2 * MINUTE;
+    expect(changes).toEqual({ 'plan q:s': again, [`heads p${BUCKET}`]: again });
     await spine.client.hset(spine.keys.jobs(BUCKET), 'q:s', 'garbage');
     expect((await spine.leader.setNext(owned, [append])).outcomes).toEqual(['BAD_RECORD']);
   });
