@@ -6,6 +6,7 @@ import {
   type TimerOptions,
 } from '../config/queue-options.js';
 import type { Duration } from '../domain/durations.js';
+import { CarillonError } from '../domain/errors.js';
 import { tickRunId } from '../domain/ids.js';
 import { BullQueue, type BullQueueOptions, SpanKind, TelemetryAttributes } from '../queue/bullmq.js';
 import { TimerBackend } from '../queue/timer-backend.js';
@@ -269,6 +270,19 @@ export class Queue<
     options: EditOptions = {},
   ): Promise<void> {
     await this.#edits.update(jobId, change, this.jobsOpts, options);
+  }
+
+  /** BullMQ's own chain of scheduled jobs is not used. @throws CarillonError UNSUPPORTED, when awaited */
+  override get jobScheduler(): Promise<never> {
+    const refused = Promise.reject(
+      new CarillonError('UNSUPPORTED', 'BullMQ’s JobScheduler is not used: schedules live in the timers', {
+        field: 'jobScheduler',
+        todo: 'Use queue.schedules, or upsertJobScheduler and its getters.',
+      }),
+    );
+    // Read without being awaited, as an inspector does, it must not end the process.
+    refused.catch(() => undefined);
+    return refused;
   }
 
   protected override get Job(): typeof Job {
