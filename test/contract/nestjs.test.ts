@@ -5,7 +5,9 @@ import { spawnNode } from '../support/node-process.js';
 
 const EXAMPLE = fileURLToPath(new URL('../../examples/nestjs/', import.meta.url));
 
-test('a NestJS application takes our Queue in one line: the example runs', { timeout: 60_000 }, async ({ task }) => {
+test('a NestJS application takes our Queue in one line: the example runs', { timeout: 60_000 }, async ({
+  task,
+}) => {
   const app = spawnNode(`${EXAMPLE}app.ts`, [], {
     REDIS_URL: sharedRedisUrl(),
     PREFIX: namespaceFor(task),
