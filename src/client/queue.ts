@@ -21,7 +21,7 @@ import { Submitter } from '../redis/submitter.js';
 import { defaultLogger } from '../support/logger.js';
 import { Job } from './job.js';
 import { jobIds } from './job-ids.js';
-import { checkRequestId, type JobOptions } from './job-options.js';
+import { checkDefaultOptions, checkRequestId, type JobOptions } from './job-options.js';
 import type { JobSchedulerJson, JobSchedulerOptions } from './job-scheduler-form.js';
 import { JobSchedulers } from './job-schedulers.js';
 import { type EditOptions, type JobChange, PendingEdits } from './pending-edits.js';
@@ -83,6 +83,7 @@ export class Queue<
    */
   constructor(name: string, options: QueueOptions = {}, backendFactory?: undefined) {
     const timers = resolveQueueOptions(name, options);
+    if (options.defaultJobOptions !== undefined) checkDefaultOptions(options.defaultJobOptions);
     if (backendFactory !== undefined) {
       refuse(
         'backendFactory',
