@@ -212,17 +212,17 @@ describe('resolve', () => {
     const daily = (catchupWindow?: string) =>
       ticksOf({ cron: '0 8 * * *', missed: 'latest', ...(catchupWindow ? { catchupWindow } : {}) });
     const one = stateOf({ last: T0 - DAY, cur: T0, count: 1 });
-    const after = (ms: number) => ({ ...SERVED, servedFrom: T0 + ms });
-    expect(daily('6h').resolve(one, T0 + 6 * HOUR, after(6 * HOUR)).cur?.tick).toBe(T0);
-    expect(gist(daily('6h').resolve(one, T0 + 6 * HOUR + 1, after(6 * HOUR + 1)))).toMatchObject({
+    const servedAfter = (ms: number) => ({ ...SERVED, servedFrom: T0 + ms });
+    expect(daily('6h').resolve(one, T0 + 6 * HOUR, servedAfter(6 * HOUR)).cur?.tick).toBe(T0);
+    expect(gist(daily('6h').resolve(one, T0 + 6 * HOUR + 1, servedAfter(6 * HOUR + 1)))).toMatchObject({
       newLast: T0,
       cur: T0 + DAY,
       catchUp: false,
       skipped: { from: T0, to: T0 },
     });
     const weekly = ticksOf({ cron: '0 8 * * 5', missed: 'latest' });
-    expect(weekly.resolve(one, T0 + DAY, after(DAY)).cur?.tick).toBe(T0);
-    expect(weekly.resolve(one, T0 + DAY + 1, after(DAY + 1)).cur?.tick).toBe(T0 + 7 * DAY);
+    expect(weekly.resolve(one, T0 + DAY, servedAfter(DAY)).cur?.tick).toBe(T0);
+    expect(weekly.resolve(one, T0 + DAY + 1, servedAfter(DAY + 1)).cur?.tick).toBe(T0 + 7 * DAY);
   });
 
   test('limit: a skipped tick is none of them, a run one is', () => {
