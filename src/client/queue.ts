@@ -67,7 +67,14 @@ export class Queue<
   // biome-ignore lint/suspicious/noExplicitAny: BullMQ's own default
   ResultType = any,
   NameType extends string = string,
-> extends BullQueue<DataType, ResultType, NameType, DataType, ResultType, NameType> {
+> extends BullQueue<
+  Job<DataType, ResultType, NameType>,
+  ResultType,
+  NameType,
+  DataType,
+  ResultType,
+  NameType
+> {
   declare readonly backend: TimerBackend;
   /** What fires again and again: `queue.schedules.upsert('nightly', { cron: '30 2 * * *', missed: 'latest' }, template)`. */
   readonly schedules: Schedules<DataType, NameType, JobOptions>;
