@@ -100,6 +100,7 @@ export class ShardLoop extends Service {
         this.#retry = 0;
         if (!busy) await this.#sleeper.sleep(signal);
       } catch (error) {
+        this.#batch.failed();
         this.#failed(error);
         await pause(this.#retry, signal);
       }
