@@ -28,6 +28,8 @@ export interface PopResult {
   trouble: string[];
   /** Bytes of records read. */
   bytes: number;
+  /** ms that the script itself took, without waiting for its turn; 0 on a server that holds its clock meanwhile. */
+  took: number;
 }
 
 export interface PlanItem {
@@ -101,6 +103,7 @@ export class LeaderScripts {
       lower: asList(rest[5]).map(asNumber),
       trouble: asList(rest[6]).map(asText),
       bytes: asNumber(rest[7]),
+      took: asNumber(rest[8]) / 1000,
     };
   }
 

@@ -100,7 +100,6 @@ export class ShardLoop extends Service {
         this.#retry = 0;
         if (!busy) await this.#sleeper.sleep(signal);
       } catch (error) {
-        this.#batch.failed();
         this.#failed(error);
         await pause(this.#retry, signal);
       }
@@ -144,7 +143,6 @@ export class ShardLoop extends Service {
       headroom: this.#headroom.inUse,
       latest: this.#options.clockLeaps ? 0 : this.#clock.latest(),
     });
-    const now = monotonic();
     if ('clockJumpedTo' in reply) {
       if (this.#clock.jumped()) {
         this.#options.logger.error(
@@ -159,7 +157,7 @@ export class ShardLoop extends Service {
     this.#clock.saw(reply.now);
     this.#isServing();
     coordinator.fed(sentAt);
-    this.#batch.took(now - sentAt, reply.popped);
+    this.#batch.took(reply.took, reply.popped);
     this.#headroom.used(reply.bytes);
     this.#sleeper.replied(reply.now, reply.nextHead);
     report.popped(reply);
