@@ -18,4 +18,5 @@ export {
   type RetryOptions,
   SpanKind,
   TelemetryAttributes,
+  Worker as BullWorker,
 } from 'bullmq';
