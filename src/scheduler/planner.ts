@@ -5,7 +5,7 @@ import type { LeaderScripts, OwnedRange, PlanAnswer, PlanItem } from '../redis/l
 import { decodeRecord, FLAGS, type ScheduleRecord } from '../redis/record.js';
 import type { Logger } from '../support/logger.js';
 
-const BATCH = 100;
+const BATCH = 200;
 const BATCH_BYTES = 500_000;
 /** A schedule that cannot be planned is asked again after this, doubling (ms); then it is suspended. */
 const RETRY_MIN = 1000;
@@ -113,11 +113,8 @@ function answerFor(
       fireAt: successor.fireAt,
     };
   }
-  const found = ticks.resolve(state, now, {
-    servedFrom: since,
-    grace: record.grace,
-    resumed: (record.flags & FLAGS.resumed) !== 0,
-  });
+  const resumed = (record.flags & FLAGS.resumed) !== 0;
+  const found = ticks.resolve(state, now, { servedFrom: since, grace: record.grace, resumed });
   return {
     ...target,
     op: 'resolve',
@@ -131,7 +128,9 @@ function answerFor(
     catchUp: found.catchUp,
     ends: found.cur === undefined,
     skipped:
-      found.skipped === undefined ? [] : [{ at: found.skipped.to, reason: missedReason(found.skipped) }],
+      found.skipped === undefined
+        ? []
+        : [{ at: found.skipped.to, reason: reasonOf(found.skipped, resumed ? 'paused or parked' : 'missed') }],
   };
 }
 
@@ -140,7 +139,7 @@ function servedFrom(owned: readonly OwnedRange[], bucket: number): number {
   return owned.find((range) => bucket >= range.first && bucket <= range.last)?.servedFrom ?? 0;
 }
 
-function missedReason({ from, to }: { from: number; to: number }): string {
-  if (from === to) return 'missed';
-  return `missed: every tick from ${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
+function reasonOf({ from, to }: { from: number; to: number }, why: string): string {
+  if (from === to) return why;
+  return `${why}: every tick from ${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
 }
