@@ -4,7 +4,10 @@ import { encodeTemplate } from '../../src/client/schedule-template.js';
 import { Schedules } from '../../src/client/schedules.js';
 import type { SchedulerOptions } from '../../src/config/scheduler-options.js';
 import { BUCKETS } from '../../src/domain/buckets.js';
+import type { OwnedRange } from '../../src/redis/leader-scripts.js';
+import { Planner } from '../../src/scheduler/planner.js';
 import { Scheduler } from '../../src/scheduler/scheduler.js';
+import { defaultLogger } from '../../src/support/logger.js';
 
 import { eventually } from './eventually.js';
 import { Spine } from './spine.js';
@@ -72,6 +75,8 @@ export class ScheduleWorld {
   /** Moves the clock to `time` and lets the running scheduler do all that is due then. */
   async passTo(time: string | number): Promise<void> {
     await this.setClock(time);
+    // What a scheduler's housekeeper does once in a minute of real time: timers that were far come within sight.
+    await this.spine.leader.refreshHeads([{ first: 0, last: BUCKETS - 1, servedFrom: 0, fence: '' }]);
     await this.settle();
   }
 
@@ -101,6 +106,12 @@ export class ScheduleWorld {
     const scheduler = await this.startScheduler();
     await this.settle();
     await scheduler.stop();
+  }
+
+  /** One batch of the planner alone, as the leader of `owned`: what a scheduler does between two pops. */
+  async plan(owned: readonly OwnedRange[]): Promise<void> {
+    const buckets = Array.from({ length: BUCKETS }, (_, bucket) => bucket);
+    await new Planner(defaultLogger()).plan(this.spine.leader, owned, buckets);
   }
 
   /** The runs of one schedule, or of all, in the order of enqueueing: their scheduled times as ISO texts. */
