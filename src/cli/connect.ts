@@ -2,7 +2,7 @@ import type { Redis, RedisOptions } from 'ioredis';
 import type { Admin } from '../client/admin.js';
 import type { Queue } from '../client/queue.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
-import { closeRedis, openRedis, type RedisConnectionOptions } from '../redis/connection.js';
+import type { RedisConnectionOptions } from '../redis/connection.js';
 import type { Settings } from './settings.js';
 
 /** A person waits: a Redis that does not answer is told of at once. */
@@ -16,6 +16,7 @@ const CONNECTION: RedisOptions = {
 
 /** Runs `use` with a connection that answered, and closes it. @throws CarillonError REDIS_UNAVAILABLE */
 export async function withRedis<T>(settings: Settings, use: (client: Redis) => Promise<T>): Promise<T> {
+  const { closeRedis, openRedis } = await import('../redis/connection.js');
   const opened = openRedis(settings.redis, CONNECTION);
   let last: Error | undefined;
   opened.client.on('error', (error) => {

@@ -6,8 +6,8 @@ import type { Command } from 'commander';
 import { CarillonError } from '../domain/errors.js';
 import { checkQueueName } from '../domain/ids.js';
 import { integerArgument } from './arguments.js';
-import { DevFolder } from './dev-folder.js';
-import { type DevRedis, startDevRedis } from './dev-redis.js';
+import type { DevFolder } from './dev-folder.js';
+import type { DevRedis } from './dev-redis.js';
 import { refuseArgument } from './failure.js';
 import { printJson, printLine, remark } from './output.js';
 import { type Settings, settingsOf } from './settings.js';
@@ -39,7 +39,8 @@ async function dev(flags: { port?: string; queue?: string[] }, command: Command)
   const settings = settingsOf(command);
   const queues = readQueues(flags.queue ?? settings.dev.queue ?? DEFAULT_QUEUE);
   const port = readPort(flags.port ?? settings.dev.port);
-  const folder = new DevFolder(process.cwd());
+  const { DevFolder: Folder } = await import('./dev-folder.js');
+  const folder = new Folder(process.cwd());
   const running = await folder.claim();
   if (running !== undefined) {
     const { url, pid } = running;
@@ -67,6 +68,7 @@ async function serve(
 ): Promise<void> {
   // Its log is for servers; here only what goes wrong is of interest.
   process.env.CARILLON_LOG_LEVEL ??= 'warn';
+  const { startDevRedis } = await import('./dev-redis.js');
   const { Scheduler } = await import('../scheduler/scheduler.js');
   const { prefix, namespace } = settings;
   let redis: DevRedis | undefined;

@@ -27,13 +27,12 @@ export function addDoctor(program: Command): void {
 
 async function examine(options: { pause?: string; staleAfter?: string }, command: Command): Promise<void> {
   const settings = settingsOf(command);
-  const { pause, staleAfter } = options;
-  const report = await withAdmin(settings, (admin) =>
-    admin.doctor({
-      ...(pause && { pause: durationArgument(pause, 'pause') }),
-      ...(staleAfter && { staleAfter: durationArgument(staleAfter, 'stale-after') }),
-    }),
-  );
+  const { resolveDoctorOptions } = await import('../client/doctor.js');
+  const checked = resolveDoctorOptions({
+    pause: options.pause && durationArgument(options.pause, 'pause'),
+    staleAfter: options.staleAfter && durationArgument(options.staleAfter, 'stale-after'),
+  });
+  const report = await withAdmin(settings, (admin) => admin.doctor(checked));
   if (!report.healthy) process.exitCode = 1;
   if (settings.json) return printJson(report);
   for (const line of reportLines(report)) printLine(line);

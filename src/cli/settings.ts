@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
+import { distance } from 'fastest-levenshtein';
 import { checkObject } from '../config/check.js';
 import { checkName } from '../config/scheduler-options.js';
 import { rejectUnknown } from '../config/unknown-options.js';
@@ -44,6 +45,9 @@ const VARIABLES = [
   'CARILLON_REDIS_SERVER',
   ...Object.values(SCHEDULER_SETTINGS).map(({ variable }) => variable),
 ];
+
+/** Letters. Farther ones may be other programs' own: CARILLON_REDIS_PORT is docker-compose.yml's. */
+const SLIP = 2;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -118,7 +122,7 @@ function refuseSlips(env: Environment): void {
   for (const name of Object.keys(env)) {
     if (!name.startsWith('CARILLON_') || name.startsWith('CARILLON_TEST_') || VARIABLES.includes(name))
       continue;
-    const meant = nearestWord(name, VARIABLES);
+    const meant = VARIABLES.find((known) => distance(name, known) <= SLIP);
     if (meant === undefined) continue;
     throw new CarillonError('INVALID_OPTION', `the variable ${name} is none that Carillon reads`, {
       field: name,
