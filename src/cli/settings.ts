@@ -5,7 +5,6 @@ import { checkObject } from '../config/check.js';
 import { checkName } from '../config/scheduler-options.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { CarillonError } from '../domain/errors.js';
-import { nearestWord } from '../domain/nearest-word.js';
 import type { RedisConnectionOptions } from '../redis/connection.js';
 import { defaultNamespace } from '../redis/layout.js';
 
