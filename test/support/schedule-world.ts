@@ -10,6 +10,7 @@ import { Scheduler } from '../../src/scheduler/scheduler.js';
 import { defaultLogger } from '../../src/support/logger.js';
 
 import { eventually } from './eventually.js';
+import { namespaceFor, sharedRedisUrl } from './namespace.js';
 import { Spine } from './spine.js';
 
 /** The queue of a world's schedules. */
@@ -22,7 +23,10 @@ export const QUEUE = 'q';
 export class ScheduleWorld {
   readonly schedules: Schedules;
 
-  private constructor(readonly spine: Spine) {
+  private constructor(
+    readonly spine: Spine,
+    private readonly clock: 'virtual' | 'server',
+  ) {
     this.schedules = new Schedules({
       queueName: QUEUE,
       jobs: spine.jobs,
@@ -31,11 +35,20 @@ export class ScheduleWorld {
     });
   }
 
-  /** A namespace of its own whose clock stands at `time`, an ISO text. */
+  /**
+   * A namespace of its own whose clock stands at `time`, an ISO text. Choose one in the past: history is trimmed by the
+   * clock, and its entries carry the server's real time.
+   */
   static async at(time: string, test: { name: string }): Promise<ScheduleWorld> {
-    const world = new ScheduleWorld(await Spine.virtual(test));
+    const world = new ScheduleWorld(await Spine.virtual(test), 'virtual');
     await world.setClock(time);
     return world;
+  }
+
+  /** A namespace of its own by Redis' own clock. */
+  static async live(test: { name: string }): Promise<ScheduleWorld> {
+    const spine = await Spine.open({ url: sharedRedisUrl(), namespace: namespaceFor(test) });
+    return new ScheduleWorld(spine, 'server');
   }
 
   /** BullMQ's form of the schedules, as on a host in `zone`. */
@@ -58,9 +71,10 @@ export class ScheduleWorld {
       redis: url,
       namespace,
       prefix,
-      pollInterval: 50,
+      // A clock that leaps wakes nobody.
+      pollInterval: this.clock === 'virtual' ? 50 : 1000,
       takeOver: true,
-      scripts: { clock: 'virtual' },
+      scripts: { clock: this.clock },
     };
   }
 
@@ -69,6 +83,7 @@ export class ScheduleWorld {
   }
 
   async now(): Promise<number> {
+    if (this.clock === 'server') return this.spine.now();
     return Number(await this.spine.client.get(this.spine.keys.clock));
   }
 
@@ -99,6 +114,11 @@ export class ScheduleWorld {
       },
       { timeout: 15_000, every: 10 },
     );
+  }
+
+  /** Waits until so many runs were enqueued. */
+  async untilRuns(count: number, timeout = 20_000): Promise<void> {
+    await eventually(async () => (await this.runIds()).length >= count, { timeout });
   }
 
   /** Starts a scheduler, lets it do what is due, and stops it. */
