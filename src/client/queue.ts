@@ -83,6 +83,9 @@ export class Queue<
   readonly #opened: OpenedRedis;
   readonly #submitter: Submitter;
   readonly #edits: PendingEdits;
+  /** Settles once: connected, or closed before it was. */
+  readonly #ready: Promise<void>;
+  #abandon: () => void = () => undefined;
   readonly #newId = jobIds();
 
   /**
@@ -105,6 +108,7 @@ export class Queue<
     const shard = new Shard(opened.client, {
       namespace: timers.namespace ?? defaultNamespace(prefix),
       prefix,
+      ready: () => this.#ready,
     });
     const scripts = new JobScripts(shard);
     const parts = { client: opened.client, shard, scripts, maxPayload: timers.maxPayload };
@@ -112,8 +116,12 @@ export class Queue<
       return new TimerBackend(queueName, bullOptions, parts);
     });
     this.#timers = timers;
+    const abandoned = new Promise<never>((_, reject) => {
+      this.#abandon = () => reject(closed());
+    });
+    this.#ready = Promise.race([this.waitUntilReady(), abandoned]);
     const logger = options.logger ?? defaultLogger();
-    this.waitUntilReady().then(
+    this.#ready.then(
       () => warnOfServer(opened.client, logger),
       () => undefined,
     );
@@ -155,6 +163,7 @@ export class Queue<
     data: DataType,
     opts?: JobOptions,
   ): Promise<Job<DataType, ResultType, NameType>> {
+    this.#refuseClosed();
     const merged = this.#merge(opts);
     const requestId = merged.requestId;
     const item = prepareJob(name, data, merged, this.#limits, this.#newId, requestId);
@@ -178,6 +187,7 @@ export class Queue<
         [TelemetryAttributes.BulkNames]: jobs.map((job) => job.name),
         [TelemetryAttributes.BulkCount]: jobs.length,
       });
+      this.#refuseClosed();
       const requestId = options.requestId === undefined ? undefined : checkRequestId(options.requestId);
       const merged = jobs.map((job) => this.#withContext(this.#merge(job.opts), context));
       const items = jobs.map((job, index) => {
@@ -299,6 +309,7 @@ export class Queue<
 
   /** Closes the queue, and the connection that it opened; a client that it was given stays open. */
   override async close(): Promise<void> {
+    this.#abandon();
     await super.close();
     await closeRedis(this.#opened);
   }
@@ -306,6 +317,13 @@ export class Queue<
   override async disconnect(): Promise<void> {
     await super.disconnect();
     if (this.#opened.owned) this.#opened.client.disconnect();
+  }
+
+  #refuseClosed(): void {
+    if (this.closing === undefined || !this.#opened.owned) return;
+    throw new CarillonError('CLOSED', 'the queue is closed', {
+      todo: 'Make a new Queue, or close it later.',
+    });
   }
 
   get #limits(): ResolvedTimerOptions {
@@ -339,6 +357,10 @@ export class Queue<
     if (opts.at !== undefined) job.delay = Math.max(0, job.scheduledFor - job.timestamp);
     return job;
   }
+}
+
+function closed(): CarillonError {
+  return new CarillonError('CLOSED', 'the queue is closed', { todo: 'Make a new Queue, or close it later.' });
 }
 
 /** Others read `queue.opts.connection` to make a worker, as @nestjs/bullmq does: it stays what was given. */

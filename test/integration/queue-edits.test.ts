@@ -1,5 +1,4 @@
 import { Worker } from 'bullmq';
-import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { Queue, type QueueOptions, Scheduler } from '../../src/index.js';
 import { onCleanup } from '../support/cleanup.js';
@@ -161,27 +160,4 @@ test('B38: the payload’s text is the same after every change, every retry and 
   await eventually(() => seen.length === 3);
   expect(seen).toEqual([text, text, text]);
   expect(await queue.backend.shard.client.hget(queue.toKey('a'), 'data')).toBe(text);
-});
-
-test('a queue uses one connection, closes it, and leaves a given client open', async ({ task }) => {
-  const { queue: _, prefix } = open(task);
-  const name = `c-${prefix}`;
-  const { hostname: host, port } = new URL(sharedRedisUrl());
-  const own = new Queue('own', { connection: { host, port: Number(port), connectionName: name }, prefix });
-  await own.add('x', {}, { delay: HOUR });
-  await own.schedules.upsert('s', { cron: '0 0 1 1 *', missed: 'skip' });
-  const client = new Redis(sharedRedisUrl());
-  onCleanup('client', () => client.disconnect());
-  const connections = async () =>
-    String(await client.client('LIST'))
-      .split('\n')
-      .filter((line) => line.includes(`name=${name} `)).length;
-  expect(await connections()).toBe(1);
-  await own.close();
-  expect(await connections()).toBe(0);
-  const given = new Queue('given', { connection: client, prefix });
-  await given.add('x', {}, { delay: HOUR });
-  await given.close();
-  expect(client.status).toBe('ready');
-  expect(await client.ping()).toBe('PONG');
 });
