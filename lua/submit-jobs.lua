@@ -113,9 +113,12 @@ local function knownAnswer(item, request)
   end
   local endedAt, how, ended = readSpent(tag, item.bucket, item.identity, not item.chosen)
   if endedAt then
-    if not item.chosen then return ANSWER_CREATED, item.at end
+    -- A delay counted from the first call; its job ran since.
+    local at = item.at
+    if how == ENDED_RUN and hasFlag(item.flags, ITEM_DELAY) then at = math.min(at, endedAt) end
+    if not item.chosen then return ANSWER_CREATED, at end
     local before = answeredBefore(ended, request)
-    if before then return before, item.at end
+    if before then return before, at end
     if how == ENDED_RUN and now - endedAt < window then
       return ANSWER_FIRED, endedAt
     end

@@ -1,4 +1,4 @@
-import { Worker } from 'bullmq';
+import { Worker, type WorkerOptions } from 'bullmq';
 import { onTestFinished } from 'vitest';
 import { eventually } from './eventually.js';
 import type { Spine } from './spine.js';
@@ -8,7 +8,11 @@ export class CountingWorker {
   /** Run id → starts. */
   readonly starts = new Map<string, number>();
 
-  static async start(spine: Spine, queue: string, concurrency = 100): Promise<CountingWorker> {
+  static async start(
+    spine: Spine,
+    queue: string,
+    options: Partial<WorkerOptions> = {},
+  ): Promise<CountingWorker> {
     const counting = new CountingWorker();
     const { hostname, port } = new URL(spine.url);
     const worker = new Worker(
@@ -17,7 +21,12 @@ export class CountingWorker {
         const id = job.id ?? '';
         counting.starts.set(id, (counting.starts.get(id) ?? 0) + 1);
       },
-      { prefix: spine.prefix, concurrency, connection: { host: hostname, port: Number(port) } },
+      {
+        prefix: spine.prefix,
+        concurrency: 100,
+        connection: { host: hostname, port: Number(port) },
+        ...options,
+      },
     );
     worker.on('error', () => undefined);
     onTestFinished(() => worker.close());
