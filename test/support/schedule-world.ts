@@ -1,5 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { JobSchedulers } from '../../src/client/job-schedulers.js';
+import type { ScheduleInfo } from '../../src/client/schedule-info.js';
 import { encodeTemplate } from '../../src/client/schedule-template.js';
 import { Schedules } from '../../src/client/schedules.js';
 import type { SchedulerOptions } from '../../src/config/scheduler-options.js';
@@ -132,6 +133,13 @@ export class ScheduleWorld {
   async plan(owned: readonly OwnedRange[]): Promise<void> {
     const buckets = Array.from({ length: BUCKETS }, (_, bucket) => bucket);
     await new Planner(defaultLogger()).plan(this.spine.leader, owned, buckets);
+  }
+
+  /** Every schedule, by id. */
+  async list(): Promise<ScheduleInfo[]> {
+    const found: ScheduleInfo[] = [];
+    for await (const info of this.schedules.list()) found.push(info);
+    return found.sort((a, b) => (a.id < b.id ? -1 : 1));
   }
 
   /** The runs of one schedule, or of all, in the order of enqueueing: their scheduled times as ISO texts. */
