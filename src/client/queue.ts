@@ -1,10 +1,6 @@
 import type { EventEmitter } from 'node:events';
-import { checkObject, refuse } from '../config/check.js';
-import {
-  type ResolvedTimerOptions,
-  resolveQueueOptions,
-  type TimerOptions,
-} from '../config/queue-options.js';
+import { refuse } from '../config/check.js';
+import { resolveQueueOptions, type TimerOptions } from '../config/queue-options.js';
 import type { Duration } from '../domain/durations.js';
 import { CarillonError } from '../domain/errors.js';
 import { tickRunId } from '../domain/ids.js';
@@ -16,16 +12,14 @@ import { defaultNamespace } from '../redis/layout.js';
 import { ScheduleScripts } from '../redis/schedule-scripts.js';
 import { warnOfServer } from '../redis/server-warning.js';
 import { Shard } from '../redis/shard.js';
-import type { SubmitItem, SubmitResult } from '../redis/submit-batch.js';
 import { Submitter } from '../redis/submitter.js';
 import { defaultLogger } from '../support/logger.js';
 import { Job } from './job.js';
-import { jobIds } from './job-ids.js';
-import { checkDefaultOptions, checkRequestId, type JobOptions } from './job-options.js';
+import { checkDefaultOptions, type JobOptions } from './job-options.js';
 import type { JobSchedulerJson, JobSchedulerOptions } from './job-scheduler-form.js';
 import { JobSchedulers } from './job-schedulers.js';
 import { type EditOptions, type JobChange, PendingEdits } from './pending-edits.js';
-import { prepareJob } from './prepare-job.js';
+import { type BulkJob, Producer } from './producer.js';
 import { encodeTemplate } from './schedule-template.js';
 import { Schedules, type ScheduleTemplate } from './schedules.js';
 
@@ -37,13 +31,6 @@ export interface QueueOptions
   connection?: RedisConnectionOptions | BullQueueOptions['connection'];
   /** Options of each job that does not say otherwise. */
   defaultJobOptions?: JobOptions;
-}
-
-/** One job of a bulk. */
-export interface BulkJob<Name extends string, Data> {
-  name: Name;
-  data: Data;
-  opts?: JobOptions;
 }
 
 /** As BullMQ connects: to the local server, trying again for ever, ever more slowly. */
@@ -79,14 +66,12 @@ export class Queue<
   /** What fires again and again: `queue.schedules.upsert('nightly', { cron: '30 2 * * *', missed: 'latest' }, template)`. */
   readonly schedules: Schedules<DataType, NameType, JobOptions>;
   readonly #jobSchedulers: JobSchedulers;
-  readonly #timers: ResolvedTimerOptions;
   readonly #opened: OpenedRedis;
-  readonly #submitter: Submitter;
+  readonly #producer: Producer<DataType, ResultType, NameType>;
   readonly #edits: PendingEdits;
   /** Settles once: connected, or closed before it was. */
   readonly #ready: Promise<void>;
   #abandon: () => void = () => undefined;
-  readonly #newId = jobIds();
 
   /**
    * @throws CarillonError INVALID_ID, INVALID_OPTION, INVALID_DURATION, UNSUPPORTED; nothing is opened then.
@@ -115,7 +100,6 @@ export class Queue<
     super(name, { ...options, connection: asBullmqGivesIt(options.connection) }, (queueName, bullOptions) => {
       return new TimerBackend(queueName, bullOptions, parts);
     });
-    this.#timers = timers;
     const abandoned = new Promise<never>((_, reject) => {
       this.#abandon = () => reject(closed());
     });
@@ -127,7 +111,8 @@ export class Queue<
     );
     this.#opened = opened;
     this.#edits = new PendingEdits(this.backend, name, timers.maxPayload);
-    this.#submitter = new Submitter(scripts, name, { maxPending: timers.maxPending });
+    const submitter = new Submitter(scripts, name, { maxPending: timers.maxPending });
+    this.#producer = new Producer(this, submitter, timers, () => this.jobsOpts);
     this.schedules = new Schedules({
       queueName: name,
       jobs: scripts,
@@ -164,11 +149,7 @@ export class Queue<
     opts?: JobOptions,
   ): Promise<Job<DataType, ResultType, NameType>> {
     this.#refuseClosed();
-    const merged = this.#merge(opts);
-    const requestId = merged.requestId;
-    const item = prepareJob(name, data, merged, this.#limits, this.#newId, requestId);
-    const [answered] = await this.#submitter.submit([item], requestId);
-    const job = this.#jobOf(name, data, merged, item, answered?.results[0], answered?.now);
+    const job = await this.#producer.add(name, data, opts);
     (this as EventEmitter).emit('waiting', job);
     return job;
   }
@@ -188,26 +169,7 @@ export class Queue<
         [TelemetryAttributes.BulkCount]: jobs.length,
       });
       this.#refuseClosed();
-      const requestId = options.requestId === undefined ? undefined : checkRequestId(options.requestId);
-      const merged = jobs.map((job) => this.#withContext(this.#merge(job.opts), context));
-      const items = jobs.map((job, index) => {
-        const opts = merged[index] as JobOptions;
-        if (opts.requestId !== undefined) {
-          refuse('requestId', opts.requestId, 'names one call', 'Give addBulk(jobs, { requestId }).');
-        }
-        return prepareJob(job.name, job.data, opts, this.#limits, this.#newId, requestId, index);
-      });
-      const added: Job<DataType, ResultType, NameType>[] = [];
-      for (const { results, now } of await this.#submitter.submit(items, requestId)) {
-        for (const result of results) {
-          const index = added.length;
-          const { name, data } = jobs[index] as BulkJob<NameType, DataType>;
-          added.push(
-            this.#jobOf(name, data, merged[index] as JobOptions, items[index] as SubmitItem, result, now),
-          );
-        }
-      }
-      return added;
+      return this.#producer.addBulk(jobs, context, options.requestId);
     });
   }
 
@@ -321,41 +283,7 @@ export class Queue<
 
   #refuseClosed(): void {
     if (this.closing === undefined || !this.#opened.owned) return;
-    throw new CarillonError('CLOSED', 'the queue is closed', {
-      todo: 'Make a new Queue, or close it later.',
-    });
-  }
-
-  get #limits(): ResolvedTimerOptions {
-    return this.#timers;
-  }
-
-  #merge(opts: JobOptions | undefined): JobOptions {
-    if (opts !== undefined) checkObject('opts', opts);
-    return { ...this.jobsOpts, ...opts, jobId: opts?.jobId };
-  }
-
-  /** BullMQ's rule: what the job says of its context wins over the span's. */
-  #withContext(opts: JobOptions, context: string | undefined): JobOptions {
-    if (context === undefined || opts.telemetry?.metadata !== undefined || opts.telemetry?.omitContext)
-      return opts;
-    return { ...opts, telemetry: { ...opts.telemetry, metadata: context } };
-  }
-
-  #jobOf(
-    name: NameType,
-    data: DataType,
-    opts: JobOptions,
-    item: SubmitItem,
-    result: SubmitResult | undefined,
-    now: number | undefined,
-  ): Job<DataType, ResultType, NameType> {
-    const job = new Job<DataType, ResultType, NameType>(this, name, data, opts, result?.jobId ?? item.jobId);
-    job.answer = result?.answer;
-    job.scheduledFor = result?.scheduledFor ?? 0;
-    if (item.timestamp === undefined && now !== undefined) job.timestamp = now;
-    if (opts.at !== undefined) job.delay = Math.max(0, job.scheduledFor - job.timestamp);
-    return job;
+    throw closed();
   }
 }
 
