@@ -110,11 +110,18 @@ function cannotRun(binary: string, error: NodeJS.ErrnoException): CarillonError 
 }
 
 function ended(port: number, log: string): CarillonError {
-  const lines = log.trim().split('\n');
-  const reason =
-    lines.findLast((line) => /error|fatal|warning|fail|in use/i.test(line)) ?? lines.at(-1) ?? '';
-  return new CarillonError('REDIS_UNAVAILABLE', `redis-server on port ${port} ended: ${reason.trim()}`, {
+  const taken = log.includes('in use');
+  // The last line of trouble, without pid, date and level.
+  const line =
+    log
+      .trim()
+      .split('\n')
+      .findLast((text) => / # |error|fatal/i.test(text)) ?? 'it says nothing';
+  const reason = taken ? 'the port is taken' : line.replace(/^\d+:\w .{24} \S /, '').trim();
+  return new CarillonError('REDIS_UNAVAILABLE', `redis-server on port ${port} ended: ${reason}`, {
     field: 'port',
-    todo: reason.includes('in use') ? 'Give another --port.' : 'Remove .carillon/ to begin anew.',
+    todo: taken
+      ? 'Give another --port.'
+      : 'Start it again; if that does not help, remove .carillon/ to begin anew.',
   });
 }
