@@ -52,7 +52,10 @@ export class Scheduler extends Service {
 
   /** Whether it is ready, what holds it if not, and what it did since it started. */
   readiness(): Readiness {
-    return this.#report.readiness();
+    const readiness = this.#report.readiness();
+    return this.started
+      ? readiness
+      : { ...readiness, ready: false, reason: 'it is not started', leading: false };
   }
 
   /**
