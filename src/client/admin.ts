@@ -31,7 +31,7 @@ export interface QueueSummary {
   /** What waits for the queue to be cured. */
   parked: number;
   schedules: number;
-  /** Why the queue is parked; `since` in ms is the last probe that found it so. */
+  /** Why the queue is parked, and since when, ms. */
   broken: { since: number; reason: string } | undefined;
 }
 

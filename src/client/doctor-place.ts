@@ -1,13 +1,14 @@
 import { bucketOf } from '../domain/buckets.js';
 import { compileStored, type StoredPolicies } from '../domain/schedule.js';
 import { type RecordState, STATES } from '../domain/states.js';
-import { decodeRecord, RECORD_FORMAT, type ScheduleRecord } from '../redis/record.js';
+import { decodeRecord, FLAGS, RECORD_FORMAT, type ScheduleRecord } from '../redis/record.js';
 import type { DoctorCheck, Problem, Severity } from './doctor-finding.js';
 
 /** What is judged of a record: its header, and whether the rest can be used. Times in ms. */
 export type RecordLook =
   | ({ kind: 'job'; at: number } & Common)
-  | ({ kind: 'schedule'; note: string; unplannable: string | undefined } & Common & Ticks)
+  | ({ kind: 'schedule'; leftToPlanner: boolean; note: string; unplannable: string | undefined } & Common &
+      Ticks)
   | { kind: 'newer'; format: number }
   | { kind: 'unreadable'; why: string };
 
@@ -32,14 +33,29 @@ export interface Place {
 /** Reads a record's header; never throws. */
 export function lookAtRecord(identity: string, bytes: Buffer): RecordLook {
   const format = (bytes[0] ?? 0) >> 4;
-  if (format > RECORD_FORMAT) return { kind: 'newer', format };
+  // Formats rise by one; any other is damage.
+  if (format === RECORD_FORMAT + 1) return { kind: 'newer', format };
   try {
     const record = decodeRecord(bytes);
     const { state, inc, ver } = record;
     if (record.kind === 'job') return { kind: 'job', state, inc, ver, at: record.at };
     const { last, cur, curFire, next, nextFire, note = '' } = record;
+    const leftToPlanner = (record.flags & FLAGS.resumed) !== 0;
     const unplannable = state === 'scheduled' ? whyUnplannable(identity, record) : undefined;
-    return { kind: 'schedule', state, inc, ver, last, cur, curFire, next, nextFire, note, unplannable };
+    return {
+      kind: 'schedule',
+      state,
+      inc,
+      ver,
+      leftToPlanner,
+      last,
+      cur,
+      curFire,
+      next,
+      nextFire,
+      note,
+      unplannable,
+    };
   } catch (error) {
     return { kind: 'unreadable', why: error instanceof Error ? error.message : String(error) };
   }
@@ -121,7 +137,8 @@ function judgeSchedule(place: Place, record: RecordLook & { kind: 'schedule' }, 
     say('silent', 'it is active, and neither has a pending tick in due nor is on plan');
   }
   // A missed tick stands on plan alone until the planner has judged it.
-  if (place.due !== undefined) expectScore(place, 'due', record.cur > 0 ? curFire : undefined, state, say);
+  const fires = record.cur > 0 && !record.leftToPlanner;
+  if (place.due !== undefined) expectScore(place, 'due', fires ? curFire : undefined, state, say);
   if (record.unplannable !== undefined) say('definition', record.unplannable);
 }
 

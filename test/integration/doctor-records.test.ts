@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { bucketOf } from '../../src/domain/buckets.js';
+import { FLAGS } from '../../src/redis/record.js';
 import { jobModel, packRecord, scheduleModel } from '../support/builders-record.js';
 import { INC, NOW } from '../support/spine.js';
 import { Patient } from './doctor-patient.js';
@@ -127,6 +128,14 @@ describe('a record itself', () => {
     expect(finding).toMatch(new RegExp(`^error record ${ID}: bucket ${B}: not a record.*ends early`));
   });
 
+  test('a format of no version', async ({ task }) => {
+    const patient = await Patient.admit(task);
+    const bytes = packRecord(jobModel({ at: LATER }));
+    bytes.writeUInt8(7 * 16, 0);
+    await patient.plant(ID, jobModel({ at: LATER }), { bytes });
+    expect(await patient.findings()).toEqual([expect.stringContaining(`error record ${ID}: bucket ${B}`)]);
+  });
+
   test('a newer format', async ({ task }) => {
     const patient = await Patient.admit(task);
     const bytes = packRecord(jobModel({ at: LATER }));
@@ -181,6 +190,17 @@ describe('a schedule', () => {
   test('in due without a pending tick', async ({ task }) => {
     const patient = await Patient.admit(task);
     await patient.plant(ID, scheduleModel({ cur: 0, curFire: 0, next: 0, nextFire: 0 }), { due: LATER });
+    expect(await patient.findings()).toEqual([
+      `error index ${ID}: bucket ${B}: it is scheduled and stands in due`,
+    ]);
+  });
+
+  test('in due, though its tick is the planner’s to judge', async ({ task }) => {
+    const patient = await Patient.admit(task);
+    const ticks = { cur: NOW - 5, curFire: NOW - 5, next: 0, nextFire: 0, marks: FLAGS.resumed };
+    await patient.plant(ID, scheduleModel(ticks), { due: undefined });
+    expect(await patient.findings()).toEqual([]);
+    await patient.client.zadd(patient.keys.due(B), NOW - 5, ID);
     expect(await patient.findings()).toEqual([
       `error index ${ID}: bucket ${B}: it is scheduled and stands in due`,
     ]);
