@@ -73,7 +73,7 @@ export function resolveSchedulerOptions(options: SchedulerOptions): Readonly<Res
     );
   }
   rejectUnknown(options, KNOWN);
-  const prefix = checkName(options.prefix ?? 'bull', 'prefix');
+  const prefix = checkPrefix(options.prefix ?? 'bull');
   const memoryHeadroom = options.memoryHeadroom ?? 8 * 1024 * 1024;
   if (!Number.isSafeInteger(memoryHeadroom) || memoryHeadroom < 0) {
     throw new CarillonError('INVALID_OPTION', 'memoryHeadroom must be a whole number of bytes', {
@@ -101,6 +101,17 @@ export function resolveSchedulerOptions(options: SchedulerOptions): Readonly<Res
     memoryHeadroom,
     allowVolatile: checkFlag(options.allowVolatile, 'allowVolatile'),
     scripts: options.scripts ?? {},
+  });
+}
+
+/** BullMQ's key prefix; braces are a hash tag there, which users of a Redis Cluster already have. */
+export function checkPrefix(value: unknown): string {
+  if (typeof value === 'string' && value.isWellFormed() && /^[^"\\\s\p{Cc}]{1,200}$/u.test(value))
+    return value;
+  throw new CarillonError('INVALID_OPTION', 'prefix must be a name without quotes and blanks', {
+    field: 'prefix',
+    given: value,
+    todo: 'Write the prefix of your BullMQ queues, such as bull or {bull}.',
   });
 }
 
