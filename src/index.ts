@@ -8,6 +8,7 @@ export type { JobOptions } from './client/job-options.js';
 export type { EditOptions, JobChange } from './client/pending-edits.js';
 export type { BulkJob } from './client/producer.js';
 export { Queue, type QueueOptions } from './client/queue.js';
+export type { ScheduleHandle } from './client/schedule-handle.js';
 export type { ScheduleInfo } from './client/schedule-info.js';
 export type { ScheduleTemplate } from './client/schedules.js';
 export type { SchedulerOptions } from './config/scheduler-options.js';

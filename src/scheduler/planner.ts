@@ -130,7 +130,12 @@ function answerFor(
     skipped:
       found.skipped === undefined
         ? []
-        : [{ at: found.skipped.to, reason: reasonOf(found.skipped, resumed ? 'paused or parked' : 'missed') }],
+        : [
+            {
+              at: found.skipped.to,
+              reason: reasonOf(found.skipped, resumed ? 'paused or parked' : 'missed'),
+            },
+          ],
   };
 }
 

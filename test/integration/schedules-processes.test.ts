@@ -5,6 +5,7 @@ import { bucketOf } from '../../src/domain/buckets.js';
 import { eventually } from '../support/eventually.js';
 import { type NodeProcess, spawnNode } from '../support/node-process.js';
 import { QUEUE, ScheduleWorld } from '../support/schedule-world.js';
+import { expectHealthy } from '../support/spine-doctor.js';
 
 function fixture(name: string): string {
   return fileURLToPath(new URL(`../fixtures/${name}.ts`, import.meta.url));
@@ -115,6 +116,7 @@ test('B08 three processes upsert one schedule twenty times at once, again and ag
     expect({ records, count, isPending: due || plan }).toEqual({ records: 1, count: 1, isPending: true });
   await expectEveryTick(world, ran, 2000);
   expect((await world.schedules.get('s1').describe())?.count).toBeGreaterThanOrEqual(ran.length);
+  await expectHealthy(world.spine);
 });
 
 describe('B14 a scheduler that dies between a tick and the next', () => {
@@ -164,5 +166,8 @@ describe('B14 a scheduler that dies between a tick and the next', () => {
     }
     const runs = await world.runIds();
     expect(new Set(runs).size).toBe(runs.length);
+    await world.startScheduler();
+    await world.untilRuns(runs.length + 20);
+    await expectHealthy(world.spine);
   });
 });
