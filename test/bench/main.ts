@@ -12,6 +12,7 @@ import { herd } from './herd.js';
 import { idle } from './idle.js';
 import { memory } from './memory.js';
 import { pop } from './pop.js';
+import { schedules } from './schedules.js';
 import { steady } from './steady.js';
 import { submit } from './submit.js';
 
@@ -29,6 +30,7 @@ const BENCHES: Record<string, Bench> = {
   steady: { jobs: 1000, rounds: 3, says: 'lag at 50 jobs a second', run: steady },
   pop: { jobs: 1_000_000, rounds: 9, says: 'what dispatch costs, by what is pending', run: pop },
   idle: { jobs: 1_000_000, rounds: 1, says: 'what an idle scheduler asks of Redis', run: idle },
+  schedules: { jobs: 10_000, rounds: 1, says: 'schedules that fire together every 5 s', run: schedules },
   'fire-times': { jobs: 2_000_000, rounds: 7, says: 'cron arithmetic beside cron-parser', run: fireTimes },
 };
 
