@@ -46,7 +46,12 @@ export interface HistoryEntry {
 }
 
 /** One question may take longer than a scheduler would wait: nothing hangs on it. */
-const CONNECTION = { ...SCHEDULER_CONNECTION, commandTimeout: 10_000, connectionName: 'carillon:admin' };
+const CONNECTION = {
+  ...SCHEDULER_CONNECTION,
+  commandTimeout: 10_000,
+  socketTimeout: 12_000,
+  connectionName: 'carillon:admin',
+};
 
 /**
  * Looks at a namespace whole, and mends what a person must: its queues, what waits, what was set aside, who leads.

@@ -5,6 +5,7 @@ import { aJob } from '../support/builders.js';
 import { jobModel, packRecord } from '../support/builders-record.js';
 import { eventually } from '../support/eventually.js';
 import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
+import { spawnNode } from '../support/node-process.js';
 import { startRedis } from '../support/redis-server.js';
 import { Spine } from '../support/spine.js';
 import { Cli, compileCli } from './cli-process.js';
@@ -164,9 +165,13 @@ describe('scheduler', { timeout: 90_000 }, () => {
     expect(await volatile.stop()).toEqual({ code: 0, signal: null });
   });
 
-  test('says that Redis is not there, and ends with 1', async () => {
-    const { code, stderr } = await new Cli(main, 'redis://127.0.0.1:1', 'bull').run('scheduler');
-    expect(code).toBe(1);
+  test('says that Redis is not there, and ends with 1; told to stop while it waits, it ends with 0', async () => {
+    const cli = new Cli(main, 'redis://127.0.0.1:1', 'bull');
+    const waiting = spawnNode(main, ['scheduler'], { ...cli.env, CARILLON_LOG_LEVEL: 'debug' });
+    await eventually(() => waiting.stderr.includes('ECONNREFUSED'), { timeout: 20_000 });
+    expect(await waiting.stop()).toEqual({ code: 0, signal: null });
+    const { code, stdout, stderr } = await cli.run('scheduler');
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr.trimEnd().split('\n').at(-1)).toMatch(/^error: .*\(REDIS_UNAVAILABLE\)/);
   });
 });
