@@ -7,13 +7,12 @@ import { type NodeProcess, spawnNode } from '../support/node-process.js';
 import { QUEUE, ScheduleWorld } from '../support/schedule-world.js';
 import { expectHealthy } from '../support/spine-doctor.js';
 
-function fixture(name: string): string {
-  return fileURLToPath(new URL(`../fixtures/${name}.ts`, import.meta.url));
-}
+const SCHEDULER = fileURLToPath(new URL('../fixtures/scheduler-by-word.ts', import.meta.url));
+const UPSERTER = fileURLToPath(new URL('../fixtures/upserter.ts', import.meta.url));
 
 /** A scheduler in a process of its own, on a host in `zone`. */
 function schedulerProcess(world: ScheduleWorld, zone: string): NodeProcess {
-  return spawnNode(fixture('scheduler-by-word'), [JSON.stringify(world.schedulerOptions)], { TZ: zone });
+  return spawnNode(SCHEDULER, [JSON.stringify(world.schedulerOptions)], { TZ: zone });
 }
 
 /** Tells a process a word and waits for its answer to it, the `count`th of its kind. */
@@ -95,7 +94,7 @@ test('B08 three processes upsert one schedule twenty times at once, again and ag
   const call = JSON.stringify({ url, prefix, id: 's1', definition, boots: 4, times: 20 });
   const samples: Awaited<ReturnType<typeof placesOf>>[] = [];
   for (let round = 0; round < 2; round++) {
-    const booting = [1, 2, 3].map(() => spawnNode(fixture('upserter'), [call]));
+    const booting = [1, 2, 3].map(() => spawnNode(UPSERTER, [call]));
     const done = Promise.all(booting.map((child) => child.exited));
     let isDone = false;
     void done.then(() => {
