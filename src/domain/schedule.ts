@@ -11,19 +11,22 @@ export type MissedPolicy = 'skip' | 'latest';
 /** A schedule as its author writes it. */
 export interface ScheduleDefinition extends TimingDefinition {
   /**
-   * Ticks whose grace ended while nobody served them: `skip` runs none of them, `latest` the newest one. Required:
-   * no schedule leaves it to chance.
+   * Ticks whose grace ended while nobody served them, or whose next one came before they ran: `skip` runs none of
+   * them, `latest` the newest one. Required: no schedule leaves it to chance.
    */
   missed: MissedPolicy;
-  /** How late a tick may be and still fire as if on time. Defaults to the scheduler's, 30 s. */
+  /** How late a tick may be and still fire as if on time. Defaults to 30 s. */
   grace?: Duration;
-  /** Spreads fire times: up to this much after the scheduled time, the same for each tick on every machine. */
+  /**
+   * Spreads fire times: each tick fires up to this much after its scheduled time, but before the next one's; always the
+   * same for one tick, on every machine. Up to 31 days. Defaults to 0.
+   */
   jitter?: Duration;
   /** `latest` does not run a tick older than this. Defaults to one day. */
   catchupWindow?: Duration;
   /** What happens when a run is still open at the next tick. Runs of one schedule may overlap. Defaults to `allow`. */
   overlap?: 'allow';
-  /** Words to find it by. */
+  /** Words to find it by: up to 32, of up to 100 characters. */
   tags?: readonly string[];
 }
 
