@@ -30,6 +30,10 @@ flushCounts(tag)
 local events = base .. queueName .. ':events'
 local kind = redis.call('TYPE', events).ok
 if not schedule and (kind == 'stream' or kind == 'none') then
-  redis.call('XADD', events, 'MAXLEN', '~', 10000, '*', 'event', 'removed', 'jobId', jobId, 'prev', 'delayed')
+  -- As long as the queue's owner wants it, as BullMQ's own events do.
+  local meta = base .. queueName .. ':meta'
+  local wanted = redis.call('TYPE', meta).ok == 'hash' and redis.call('HGET', meta, 'opts.maxLenEvents') or ''
+  local length = #wanted < 16 and string.match(wanted, '^%d+$') or 10000
+  redis.call('XADD', events, 'MAXLEN', '~', length, '*', 'event', 'removed', 'jobId', jobId, 'prev', 'delayed')
 end
 return { 'OK', encodeRecord(record), now }

@@ -76,8 +76,8 @@ describe.each(['on', 'off'] as const)('I1 I2 I3 changes at the last moment, fenc
     for (const token of [1, fence === 'on' ? 1 : 2]) await startMover(spine, server.url, { fence }, token);
     const now = await spine.now();
     const offset = now - performance.now();
-    const start = now + 1500;
-    const dueAt = (i: number) => start + Math.floor((i / COUNT) * 1500);
+    const start = now + 1500 + COUNT / 2;
+    const dueAt = (i: number) => start + Math.floor(i * 1.7);
     await spine.submit(
       'q',
       jobs(COUNT, 'a', (i) => ({ time: dueAt(i) })),
@@ -86,12 +86,20 @@ describe.each(['on', 'off'] as const)('I1 I2 I3 changes at the last moment, fenc
 
     const fates = new Map<string, Fate>();
     const change = async (i: number) => {
-      const moment = dueAt(i) - 20 + Math.random() * 40 - offset;
-      await eventually(() => performance.now() >= moment, { every: 2 });
       const act = CHANGES[i % CHANGES.length] as (typeof CHANGES)[number];
       fates.set(`a${i}`, await act(through[i % through.length] as Spine, `a${i}`, dueAt(i)));
     };
-    await Promise.all(Array.from({ length: COUNT }, (_, i) => change(i)));
+    const moments = Array.from({ length: COUNT }, (_, i) => ({
+      i,
+      at: dueAt(i) - 20 + Math.random() * 40 - offset,
+    }));
+    moments.sort((a, b) => a.at - b.at);
+    const changes: Promise<void>[] = [];
+    for (const { i, at } of moments) {
+      await eventually(() => performance.now() >= at, { every: 1, timeout: 60_000 });
+      changes.push(change(i));
+    }
+    await Promise.all(changes);
     clearInterval(dropping);
     await eventually(async () => Number(await spine.client.hget(spine.keys.queues, 'q:scheduled')) === 0, {
       timeout: 20_000,

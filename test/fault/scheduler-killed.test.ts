@@ -90,7 +90,7 @@ describe.each(['on', 'off'] as const)('I1 I3 the scheduler killed, fence check %
     const movers: NodeProcess[] = [await start(), await start()];
     let kills = 0;
     while ((await pending(spine)) > 0) {
-      await randomMoment(LONG ? 4000 : 400);
+      await randomMoment(LONG ? 1500 : 400);
       if (kills === KILLS) await eventually(async () => (await pending(spine)) === 0, { timeout: 300_000 });
       await movers.shift()?.kill9();
       movers.push(await start());

@@ -130,6 +130,16 @@ describe('cancel-job', () => {
     expect(await spine.jobs.get('q', 's')).toMatchObject({ record: undefined, last: NOW + 60_000 });
   });
 
+  test('OK, without trimming the events of a queue that keeps more of them', async ({ task }) => {
+    const spine = await setup(task);
+    await spine.client.hset(spine.bull('q', 'meta'), 'opts.maxLenEvents', 50_000);
+    const filling = spine.client.pipeline();
+    for (let i = 0; i < 11_000; i++) filling.xadd(spine.bull('q', 'events'), '*', 'event', 'x');
+    await filling.exec();
+    await spine.jobs.cancel('q', 'a', '', 'r');
+    expect(await spine.client.xlen(spine.bull('q', 'events'))).toBe(11_001);
+  });
+
   test('OK also when BullMQ’s events key has the wrong type', async ({ task }) => {
     const spine = await setup(task);
     await spine.client.set(spine.bull('q', 'events'), 'x');
