@@ -154,11 +154,11 @@ describe('I6 Redis’ clock leaps forward', () => {
   });
 });
 
-describe('I6 Redis’ clock goes back', () => {
+describe.each(['on', 'off'] as const)('I6 Redis’ clock goes back, fence check %s', (fence) => {
   test('B23 nothing is fired again, nothing planned at or below the last tick; ticks go on from there', async ({
     task,
   }) => {
-    const spine = await Spine.virtual(task);
+    const spine = await Spine.virtual(task, { fence });
     const clock = new ManualClock();
     const { report } = await startLoop(spine, clock, new Unchallenged());
     const first = { cur: NOW + 1000, curFire: NOW + 1000, next: NOW + 2000, nextFire: NOW + 2000 };
