@@ -25,7 +25,8 @@ if ARGV[8] == 'schedule' and not schedule then return { 'NOT_FOUND' } end
 dropPending(tag, bucket, identity, record, queueName)
 writeSpent(tag, bucket, identity, now, schedule and ENDED_DELETED or ENDED_CANCELLED, record.requests,
   hasFlag(record.flags, FLAG_GENERATED), schedule and record.last or nil)
-writeHistory(tag, now, identity, fireTimeOf(record), schedule and 'deleted' or 'cancelled', ARGV[7])
+writeHistory(tag, now, identity, dueTimeOf(record), schedule and 'deleted' or 'cancelled', ARGV[7])
+if schedule then redis.call('UNLINK', tag .. ':ledger:' .. identity) end
 flushCounts(tag)
 local events = base .. queueName .. ':events'
 local kind = redis.call('TYPE', events).ok

@@ -24,6 +24,7 @@ local latest = tonumber(ARGV[9])
 --- @include "quarantine"
 --- @include "take-due"
 --- @include "judge-due"
+--- @include "serve-schedule"
 
 if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
 local now = clockNow()
@@ -38,8 +39,10 @@ local ready, keys = {}, {}
 for _, entry in ipairs(taken) do
   if judgeDue(tag, base, entry, now) then
     ready[#ready + 1] = entry
-    entry.key = entry.queue.prefix .. entry.runId
-    keys[#keys + 1] = entry.key
+    if not entry.schedule then
+      entry.key = entry.queue.prefix .. entry.runId
+      keys[#keys + 1] = entry.key
+    end
   end
 end
 local standing = #keys > 0 and redis.call('EXISTS', unpack(keys)) > 0
@@ -72,32 +75,47 @@ local function spentEntry(requests)
 end
 
 local popped = 0
-for _, entry in ipairs(ready) do
+
+local function dispatchJob(entry)
   local change = entry.change
   local outcome = enqueue(entry)
-  if outcome == 'DONE' then popped = popped + 1 end
-  if entry.schedule and string.sub(outcome, 1, 10) ~= 'BAD_RECORD' then
-    if outcome == 'ID_TAKEN' then
-      -- Only this tick is set aside; the schedule goes on to its successor.
-      writeHistory(tag, now, entry.identity, entry.scheduledFor, 'quarantined', 'ID_TAKEN')
-      trouble[#trouble + 1] = 'ID_TAKEN ' .. entry.queueName .. ':' .. entry.runId
-    end
-    redis.call('HSET', change.at .. ':jobs', entry.identity, entry.after)
-    if entry.schedule.cur > 0 then
-      redis.call('ZADD', change.at .. ':due', entry.schedule.curFire, entry.identity)
-    else
-      unindexEntry(entry)
-    end
-    toPlan(entry, now)
-  elseif outcome == 'DONE' then
-    change.drop[#change.drop + 1] = entry.identity
-    local spent = entry.generated and change.short or change.spent
-    spent[#spent + 1] = entry.identity
-    spent[#spent + 1] = spentEntry(entry.requests)
-    entry.queue.count = entry.queue.count + 1
-  else
+  if outcome ~= 'DONE' then
     setAside(tag, entry, outcome, now)
+    return
   end
+  popped = popped + 1
+  change.drop[#change.drop + 1] = entry.identity
+  local spent = entry.generated and change.short or change.spent
+  spent[#spent + 1] = entry.identity
+  spent[#spent + 1] = spentEntry(entry.requests)
+  entry.queue.count = entry.queue.count + 1
+end
+
+local function dispatchSchedule(entry)
+  local change, record = entry.change, entry.schedule
+  local started, problem = serveSchedule(tag, namespace, entry, record, now, trouble)
+  popped = popped + started
+  if problem then
+    setAside(tag, entry, problem, now)
+    return
+  end
+  change.store[#change.store + 1] = entry.identity
+  change.store[#change.store + 1] = encodeRecord(record)
+  local dueAt = record.state == STATE_SCHEDULED and dueTimeOf(record) or 0
+  if dueAt > 0 then
+    change.index[#change.index + 1] = dueAt
+    change.index[#change.index + 1] = entry.identity
+  else
+    unindexEntry(entry)
+  end
+  if needsPlan(record) then
+    change.plan[#change.plan + 1] = now
+    change.plan[#change.plan + 1] = entry.identity
+  end
+end
+
+for _, entry in ipairs(ready) do
+  if entry.schedule then dispatchSchedule(entry) else dispatchJob(entry) end
 end
 for name, queue in pairs(openQueues) do countState(name, 'scheduled', -queue.count) end
 flushQueues()
@@ -109,6 +127,12 @@ for _, change in ipairs(changes) do
     redis.call('ZREM', change.at .. ':due', unpack(change.drop))
   end
   if #change.unindex > 0 then redis.call('ZREM', change.at .. ':due', unpack(change.unindex)) end
+  if #change.store > 0 then redis.call('HSET', change.at .. ':jobs', unpack(change.store)) end
+  if #change.index > 0 then redis.call('ZADD', change.at .. ':due', unpack(change.index)) end
+  if #change.plan > 0 then
+    redis.call('ZADD', change.at .. ':plan', 'NX', unpack(change.plan))
+    lowerHead('p' .. change.bucket, now)
+  end
   if #change.spent > 0 then
     redis.call('HSET', spentKey(tag, change.bucket, spentGeneration(tag, now, false), false), unpack(change.spent))
   end

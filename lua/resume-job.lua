@@ -23,13 +23,13 @@ countRecord(queueName, record, -1)
 record.state = STATE_SCHEDULED
 record.note = nil
 countRecord(queueName, record, 1)
-if record.kind == KIND_SCHEDULE and record.cur > 0 and record.cur <= now then
-  -- Ticks of the pause are the planner's to judge by policy; none may fire from here.
-  record.next, record.nextFire = 0, 0
-  setFlag(record, FLAG_CATCH_UP, false)
-  setFlag(record, FLAG_RESUMED, true)
-  local answer = storeEdited(record, now)
-  redis.call('ZREM', tag .. ':' .. bucket .. ':due', identity)
-  return answer
+if record.kind == KIND_SCHEDULE then
+  record.failures, record.skips = 0, 0
+  if record.waiting ~= '' then record.check = now end
+  if record.cur > 0 and record.cur <= now then
+    -- Ticks of the pause are the planner's to judge by policy; none may fire from here.
+    setFlag(record, FLAG_OVERDUE, true)
+    setFlag(record, FLAG_RESUMED, true)
+  end
 end
 return storeEdited(record, now)

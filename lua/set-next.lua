@@ -7,7 +7,7 @@
 -- cost     O(n log N) for n <= 200 answers
 -- answer: op, bucket, identity, inc, ver (texts), and by op
 --   append:  tail, tick, fireAt            the successor of the last known tick
---   resolve: cur, last, newCur, newCurFire, newNext, newNextFire, catchUp, skipped(list of {at, reason})
+--   resolve: cur, last, newLast, newCur, newCurFire, newNext, newNextFire, catchUp(list of ticks), skipped(list of {at, what, reason})
 --   defer:   planAt                        asks again later
 --   suspend: reason | end: reason          leaves the schedule without a pending tick
 --   forget:                                a plan entry without a record
@@ -20,6 +20,8 @@ local tag, layout = ARGV[1], ARGV[2]
 --- @include "index"
 --- @include "pending"
 --- @include "history"
+--- @include "runs"
+--- @include "ledger"
 --- @include "fence"
 --- @include "fence-order"
 --- @include "owned"
@@ -48,20 +50,34 @@ end
 
 function operations.resolve(record, answer, identity)
   if record.cur ~= answer.cur or record.last ~= answer.last then return 'CONFLICT' end
-  -- A tick that stands in due is the pop's to fire; only one that was moved here is the planner's.
-  if redis.call('ZSCORE', tag .. ':' .. answer.bucket .. ':due', identity) then return 'CONFLICT' end
-  for _, skip in ipairs(answer.skipped) do writeHistory(tag, now, identity, skip.at, 'skipped', skip.reason) end
+  -- A known tick that was not given to the planner is the pop's to fire.
+  if record.cur > 0 and not hasFlag(record.flags, FLAG_OVERDUE) then return 'CONFLICT' end
+  local waiting = readRuns(record.waiting)
+  for _, tick in ipairs(answer.catchUp) do
+    if #waiting >= MAX_WAITING then break end
+    waiting[#waiting + 1] = { at = tick, kind = RUN_CATCH_UP, suffix = '' }
+  end
+  for _, row in ipairs(answer.skipped) do
+    writeRow(tag, identity, record, { at = row.at, what = row.what, now = now, reason = row.reason })
+  end
+  record.waiting = packRuns(waiting)
+  if #waiting > 0 then record.check = now end
   record.last = answer.newLast
   record.cur, record.curFire = answer.newCur, answer.newCurFire
   record.next, record.nextFire = answer.newNext, answer.newNextFire
-  setFlag(record, FLAG_CATCH_UP, answer.catchUp)
+  setFlag(record, FLAG_OVERDUE, false)
   setFlag(record, FLAG_RESUMED, false)
-  if answer.ends then record.state = STATE_ENDED end
+  if answer.suspends then
+    record.state = STATE_SUSPENDED
+    record.note = answer.suspends
+  elseif answer.ends and #waiting == 0 then
+    record.state = STATE_ENDED
+  end
 end
 
 operations['end'] = function(record, answer, identity)
   record.next, record.nextFire = 0, 0
-  if record.cur > 0 then return 'KEPT' end
+  if record.cur > 0 or record.waiting ~= '' then return 'KEPT' end
   record.state = STATE_ENDED
   writeHistory(tag, now, identity, record.last, 'ended', answer.reason)
 end
@@ -102,13 +118,13 @@ for _, answer in ipairs(cjson.decode(ARGV[4])) do
       if done == 'OK' then
         local stored, problem = pcall(storePending, tag, bucket, identity, record, now)
         if not stored then outcome = 'BAD_RECORD ' .. tostring(problem) end
-        -- Both ticks are known: nothing to ask until one of them fires.
-        if stored and record.cur > 0 and record.next > 0 then redis.call('ZREM', at .. ':plan', identity) end
+        -- What is still asked for after an answer is asked again at once; storePending kept its place.
+        if stored and needsPlan(record) then redis.call('ZADD', at .. ':plan', now, identity) end
       elseif done == 'KEPT' then
         redis.call('ZREM', at .. ':plan', identity)
       else
         outcome = done
-        if record.cur > 0 and record.next > 0 then redis.call('ZREM', at .. ':plan', identity) end
+        if not needsPlan(record) then redis.call('ZREM', at .. ':plan', identity) end
       end
     end
   end

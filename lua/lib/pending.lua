@@ -37,37 +37,44 @@ local function dropPending(tag, bucket, identity, record, queueName)
   end
 end
 
--- The fire time that the record's index holds; 0 when a schedule has no pending tick.
-local function fireTimeOf(record)
-  if record.kind == KIND_SCHEDULE then return record.curFire end
-  return record.at
+-- When the record's entry in due comes up; 0 when it has none. A schedule's is its tick, unless the planner is to judge
+-- that, or the next look at runs that wait.
+local function dueTimeOf(record)
+  if record.kind == KIND_JOB then return record.at end
+  local tick = record.curFire
+  if hasFlag(record.flags, FLAG_OVERDUE) then tick = 0 end
+  if record.check > 0 and (tick == 0 or record.check < tick) then return record.check end
+  return tick
+end
+
+-- Whether the planner has something to answer.
+local function needsPlan(record)
+  return record.kind == KIND_SCHEDULE and record.state == STATE_SCHEDULED
+    and (record.cur == 0 or record.next == 0 or hasFlag(record.flags, FLAG_OVERDUE))
 end
 
 -- Puts a record where its state says, out of all other indexes; raises what does not fit before it writes.
--- A schedule without a known successor goes on plan as well.
 local function storePending(tag, bucket, identity, record, now)
   local text = encodeRecord(record)
   local at = tag .. ':' .. bucket
-  local fireAt = fireTimeOf(record)
+  local dueAt = dueTimeOf(record)
   redis.call('HSET', at .. ':jobs', identity, text)
-  if record.state == STATE_SCHEDULED and fireAt > 0 then
-    redis.call('ZADD', at .. ':due', fireAt, identity)
-    lowerHead(bucket, fireAt)
+  if record.state == STATE_SCHEDULED and dueAt > 0 then
+    redis.call('ZADD', at .. ':due', dueAt, identity)
+    lowerHead(bucket, dueAt)
   else
     redis.call('ZREM', at .. ':due', identity)
   end
   if record.state == STATE_PARKED then
-    redis.call('ZADD', at .. ':parked', fireAt, identity)
+    redis.call('ZADD', at .. ':parked', dueAt, identity)
   else
     redis.call('ZREM', at .. ':parked', identity)
   end
-  if record.kind == KIND_SCHEDULE then
-    if record.state == STATE_SCHEDULED and (record.cur == 0 or record.next == 0) then
-      redis.call('ZADD', at .. ':plan', 'NX', now, identity)
-      lowerHead('p' .. bucket, now)
-    else
-      redis.call('ZREM', at .. ':plan', identity)
-    end
+  if needsPlan(record) then
+    redis.call('ZADD', at .. ':plan', 'NX', now, identity)
+    lowerHead('p' .. bucket, now)
+  elseif record.kind == KIND_SCHEDULE then
+    redis.call('ZREM', at .. ':plan', identity)
   end
 end
 
