@@ -59,7 +59,7 @@ local function enqueue(entry)
   local stored, problem = storeRun(entry.queue, key, entry.runId, mark, entry.name, entry.data, entry.opts, entry.timestamp,
     entry.priority, entry.lifo, deduplication)
   if not stored then return 'BAD_RECORD ' .. tostring(problem) end
-  if deduplication then handOverDedup(tag, base, entry.queueName, entry.record, entry.runId, now) end
+  if deduplication then pcall(handOverDedup, tag, base, entry.queueName, entry.record, entry.runId, now) end
   return 'DONE'
 end
 

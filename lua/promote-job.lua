@@ -24,11 +24,10 @@ if record.kind ~= KIND_JOB then return { 'NOT_A_JOB' } end
 local queue = openQueue(base, queueName)
 if queue.broken then return { 'QUEUE_BROKEN', queue.broken } end
 if redis.call('EXISTS', queue.prefix .. jobId) == 1 then return { 'ID_TAKEN' } end
-if hasFlag(record.flags, FLAG_DEDUP) then
-  record.deduplication = deduplicationOf(record)
-  handOverDedup(tag, base, queueName, record, jobId, now)
-end
-storeRecord(queue, jobId, record, runMark(ARGV[7], record.at, record.inc))
+if hasFlag(record.flags, FLAG_DEDUP) then record.deduplication = deduplicationOf(record) end
+local stored, problem = storeRecord(queue, jobId, record, runMark(ARGV[7], record.at, record.inc))
+if not stored then return { 'BAD_RECORD', problem } end
+if record.deduplication then handOverDedup(tag, base, queueName, record, jobId, now) end
 flushQueues()
 dropPending(tag, bucket, identity, record, queueName)
 writeSpent(tag, bucket, identity, now, ENDED_RUN, record.requests, hasFlag(record.flags, FLAG_GENERATED))

@@ -62,16 +62,18 @@ local function createTimer(item, inc, requests)
   return true
 end
 
--- Into the BullMQ queue at once; a broken queue gets nothing, its job is parked like any other (I1).
+-- Into the BullMQ queue at once. What BullMQ's Lua chokes on becomes a timer, for the pop to set aside with its reason;
+-- a broken queue gets nothing, its job is parked like any other (I1).
 local function createDue(item, inc, requests)
   local queue = openQueue(base, queueName)
   if not queue.broken then
     local record = decodeRecord(itemText(item, STATE_SCHEDULED, inc, requests))
-    if hasFlag(record.flags, FLAG_DEDUP) then
-      record.deduplication = deduplicationOf(record)
-      handOverDedup(tag, base, queueName, record, item.id, now)
+    if hasFlag(record.flags, FLAG_DEDUP) then record.deduplication = deduplicationOf(record) end
+    if not storeRecord(queue, item.id, record, runMark(namespace, item.at, inc)) then
+      createTimer(item, inc, requests)
+      return
     end
-    storeRecord(queue, item.id, record, runMark(namespace, item.at, inc))
+    if record.deduplication then handOverDedup(tag, base, queueName, record, item.id, now) end
     writeSpent(tag, item.bucket, item.identity, now, ENDED_RUN, requests, not item.chosen)
     return
   end
@@ -117,7 +119,7 @@ end
 
 -- 2. Judge and store, item by item; each stands alone. Told besides its answer is only what differs from what was asked.
 local answers, others = {}, {}
-for index, item in ipairs(list) do
+local function judge(index, item)
   local request = call .. struct.pack('>I2', index - 1)
   local requests = item.chosen and (request .. string.char(ANSWER_CREATED)) or ''
   local inc = firstInc + index - 1
@@ -149,7 +151,12 @@ for index, item in ipairs(list) do
     others[#others + 1] = at
   end
 end
+local judged, problem = pcall(function()
+  for index, item in ipairs(list) do judge(index, item) end
+end)
+-- What was stored before an item raised is made visible all the same: its repeat would find it done.
 flushQueues()
 flushCounts(tag)
 flushHeads(tag, now)
+if not judged then error(problem) end
 return { 'OK', now, table.concat(answers), others }

@@ -24,8 +24,8 @@ local parts = ARGV[7]
 if string.find(parts, 'n', 1, true) then record.name = ARGV[8] end
 if string.find(parts, 'd', 1, true) then record.data = ARGV[9] end
 if string.find(parts, 'o', 1, true) then
-  local deduplication = hasFlag(record.flags, FLAG_DEDUP) and cjson.decode(record.opts).de.id or ''
-  if deduplication ~= ARGV[13] then return { 'CONFLICT' } end
+  local deduplication = hasFlag(record.flags, FLAG_DEDUP) and deduplicationOf(record)
+  if (deduplication and deduplication.id or '') ~= ARGV[13] then return { 'CONFLICT' } end
   record.opts = ARGV[10]
 end
 if string.find(parts, 'p', 1, true) then

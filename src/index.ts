@@ -1,3 +1,8 @@
+export { Admin, type HistoryEntry, type QueueSummary } from './client/admin.js';
+export type { JobListOptions, ListedJob, ListOptions, Page, QuarantinedJob } from './client/admin-listing.js';
+export type { AdminOptions } from './client/admin-options.js';
+export type { DoctorOptions, DoctorReport } from './client/doctor.js';
+export type { DoctorCheck, Finding, Severity } from './client/doctor-finding.js';
 export { Job } from './client/job.js';
 export type { JobOptions } from './client/job-options.js';
 export type { BulkJob, QueueOptions } from './client/queue.js';

@@ -8,7 +8,7 @@ const LINE_EVERY = 2000;
 export class Progress {
   readonly #bars = new Map<Group, SingleBar>();
   readonly #multi: MultiBar | undefined;
-  readonly #timer: NodeJS.Timeout;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly groups: readonly Group[]) {
     const width = Math.max(...groups.map(({ name }) => name.length));
@@ -25,8 +25,11 @@ export class Progress {
     this.#timer = setInterval(() => this.#show(), this.#multi === undefined ? LINE_EVERY : REDRAW);
   }
 
+  /** Safe to call twice. */
   stop(): void {
+    if (this.#timer === undefined) return;
     clearInterval(this.#timer);
+    this.#timer = undefined;
     this.#show();
     this.#multi?.stop();
   }

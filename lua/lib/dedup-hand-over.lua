@@ -1,7 +1,3 @@
-local function deduplicationOf(record)
-  return cjson.decode(record.opts).de
-end
-
 -- At the hand-over to BullMQ: its key takes over what is left of the window; ours goes.
 local function handOverDedup(tag, base, queueName, record, jobId, now)
   local options = record.deduplication

@@ -34,14 +34,14 @@ end
 local function tellDeduplicated(base, queueName, jobId, id, deduplicatedJobId)
   local queue = openQueue(base, queueName)
   if queue.broken then return end
-  if not queue.maxEvents then queue.maxEvents = getOrSetMaxEvents(queue.prefix .. 'meta') end
-  redis.call('XADD', queue.prefix .. 'events', 'MAXLEN', '~', queue.maxEvents, '*', 'event', 'deduplicated',
+  redis.call('XADD', queue.prefix .. 'events', 'MAXLEN', '~', maxEventsOf(queue), '*', 'event', 'deduplicated',
     'jobId', jobId, 'deduplicationId', id, 'deduplicatedJobId', deduplicatedJobId)
 end
 
 -- The id of the job that this one is a duplicate of, or nil when it may be created (its entry is then in place).
 local function deduplicate(tag, base, queueName, item, inc, now)
   local options = deduplicationOf(decodeRecord(itemText(item, STATE_SCHEDULED, inc, '')))
+  if not options then return nil end
   local id = options.id
   local expiry = expiryOf(options, now)
   local known = readDedup(tag, queueName, id, now)
@@ -73,9 +73,8 @@ local function deduplicate(tag, base, queueName, item, inc, now)
     if redis.call('EXISTS', key) == 1 then
       -- The first job has left our tier: BullMQ's own rule decides, and leaves the key naming us when we may go on.
       local queue = openQueue(base, queueName)
-      if not queue.maxEvents then queue.maxEvents = getOrSetMaxEvents(prefix .. 'meta') end
       local options_ = { delay = math.max(0, item.at - now) }
-      local other = deduplicateJob(options, item.id, prefix .. 'delayed', key, prefix .. 'events', queue.maxEvents, prefix,
+      local other = deduplicateJob(options, item.id, prefix .. 'delayed', key, prefix .. 'events', maxEventsOf(queue), prefix,
         '', '', options_, nil, nil, nil, nil, now)
       if other then return other end
       local ttl = redis.call('PTTL', key)

@@ -59,10 +59,48 @@ local function runMark(namespace, scheduledFor, inc)
   return namespace .. ' ' .. msText(scheduledFor) .. string.format(' %.0f', inc)
 end
 
+-- What follows is read from keys that people may have written: no value in them may raise between the first run of a
+-- call that is stored and the last one that is pushed, or those in between would stand in BullMQ unseen for ever.
+local function maxEventsOf(queue)
+  if not queue.maxEvents then
+    local found = tostring(getOrSetMaxEvents(queue.prefix .. 'meta'))
+    queue.maxEvents = #found < 16 and string.match(found, '^%d+$') or 10000
+  end
+  return queue.maxEvents
+end
+
+local function isPaused(queue)
+  if queue.paused == nil then
+    local known, paused = pcall(isQueuePausedOrMaxed, queue.prefix .. 'meta', queue.prefix .. 'active')
+    queue.paused = known and paused
+  end
+  return queue.paused
+end
+
+local function problemText(problem)
+  return tostring(type(problem) == 'table' and problem.err or problem)
+end
+
 -- The options text of a run: the client's own, with our mark spliced in.
 local function runOptions(opts, mark)
-  if opts == '' or opts == '{}' then return '{"attempts":0,"carillon":"' .. mark .. '"}' end
+  if opts == '' or string.find(opts, '^{%s*}$') then return '{"attempts":0,"carillon":"' .. mark .. '"}' end
   return string.sub(opts, 1, -2) .. ',"carillon":"' .. mark .. '"}'
+end
+
+-- Whether JSON.parse would take it as an object; cjson by itself takes NaN, 0x10, 01 and line ends in strings too.
+local strictJson
+local function isJsonObject(text)
+  if string.byte(text, 1) ~= 123 or string.byte(text, -1) ~= 125 then return false end
+  if not strictJson then
+    strictJson = realJson.new()
+    strictJson.decode_invalid_numbers(false)
+  end
+  if not pcall(strictJson.decode, text) then return false end
+  if not string.find(text, '[%z\1-\31]') then return true end
+  for literal in string.gmatch(string.gsub(text, '\\.', ''), '"([^"]*)"') do
+    if string.find(literal, '[%z\1-\31]') then return false end
+  end
+  return true
 end
 
 -- One options text is judged once a call: most runs share theirs. BullMQ's workers must be able to read it.
@@ -70,7 +108,7 @@ local judgedOptions = { [''] = true }
 local function optionsAreReadable(opts)
   local known = judgedOptions[opts]
   if known == nil then
-    known = string.byte(opts, 1) == 123 and string.byte(opts, -1) == 125 and (pcall(realJson.decode, opts))
+    known = isJsonObject(opts)
     judgedOptions[opts] = known
   end
   return known
@@ -82,32 +120,30 @@ local runOptionsTable = {}
 -- Stores the run's hash; it becomes visible with flushQueues. False and the reason when BullMQ's Lua raised: then it is
 -- undone, since nobody can have fetched it yet.
 local function storeRun(queue, key, runId, mark, name, data, opts, timestamp, priority, lifo, deduplication)
-  if not queue.maxEvents then queue.maxEvents = getOrSetMaxEvents(queue.prefix .. 'meta') end
   runOptionsTable.raw = runOptions(opts, mark)
   runOptionsTable.priority = priority
   runOptionsTable.de = deduplication
   local stored, problem = pcall(storeJob, queue.events, key, runId, name, data, runOptionsTable, msText(timestamp))
+  if stored and priority > 0 then
+    stored, problem = pcall(addJobWithPriority, queue.prefix .. 'marker', queue.prefix .. 'prioritized', priority, runId, queue.prefix .. 'pc',
+      isPaused(queue))
+  end
   if not stored then
     rcall('DEL', key)
-    return false, type(problem) == 'table' and problem.err or problem
+    return false, problemText(problem)
   end
-  if priority > 0 then
-    if queue.paused == nil then queue.paused = isQueuePausedOrMaxed(queue.prefix .. 'meta', queue.prefix .. 'active') end
-    addJobWithPriority(queue.prefix .. 'marker', queue.prefix .. 'prioritized', priority, runId, queue.prefix .. 'pc', queue.paused)
-  elseif lifo then
-    queue.lifo[#queue.lifo + 1] = runId
-  else
-    queue.fifo[#queue.fifo + 1] = runId
+  if priority == 0 then
+    local list = lifo and queue.lifo or queue.fifo
+    list[#list + 1] = runId
   end
   queue.waiting[#queue.waiting + 1] = runId
   return true
 end
 
--- The same for a decoded record that becomes a run of its own id; raises, and so ends a script that wrote nothing else yet.
+-- The same for a decoded record that becomes a run of its own id.
 local function storeRecord(queue, jobId, record, mark)
-  local stored, problem = storeRun(queue, queue.prefix .. jobId, jobId, mark, record.name, record.data, record.opts, record.timestamp, record.priority,
+  return storeRun(queue, queue.prefix .. jobId, jobId, mark, record.name, record.data, record.opts, record.timestamp, record.priority,
     record.lifo, record.deduplication)
-  if not stored then error(problem) end
 end
 
 local function pushRuns(queue, command, ids)
@@ -121,13 +157,12 @@ local function flushQueues()
   for _, queue in pairs(openQueues) do
     local plain = #queue.fifo + #queue.lifo
     if plain > 0 then
-      if queue.paused == nil then queue.paused = isQueuePausedOrMaxed(queue.prefix .. 'meta', queue.prefix .. 'active') end
       pushRuns(queue, 'LPUSH', queue.fifo)
       pushRuns(queue, 'RPUSH', queue.lifo)
-      addBaseMarkerIfNeeded(queue.prefix .. 'marker', queue.paused)
+      addBaseMarkerIfNeeded(queue.prefix .. 'marker', isPaused(queue))
     end
     for _, runId in ipairs(queue.waiting) do
-      rcall('XADD', queue.events, 'MAXLEN', '~', queue.maxEvents, '*', 'event', 'waiting', 'jobId', runId)
+      rcall('XADD', queue.events, 'MAXLEN', '~', maxEventsOf(queue), '*', 'event', 'waiting', 'jobId', runId)
     end
     queue.fifo, queue.lifo, queue.waiting = {}, {}, {}
   end

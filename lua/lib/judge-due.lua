@@ -99,8 +99,7 @@ local function judgeRecord(tag, entry, now)
     -- A missed tick is the planner's to judge; runs that wait go on meanwhile.
     if isMissed(record, entry.change.range.servedFrom, now) then setFlag(record, FLAG_OVERDUE, true) end
   elseif hasFlag(record.flags, FLAG_DEDUP) then
-    local known, deduplication = pcall(deduplicationOf, record)
-    if known then entry.record, record.deduplication = record, deduplication end
+    entry.record, record.deduplication = record, deduplicationOf(record)
   end
   return true
 end

@@ -23,13 +23,20 @@ local function unindex(tag, bucket, identity)
   redis.call('ZREM', at .. ':plan', identity)
 end
 
+-- The deduplication among a record's options, or nil when they hold none that can be used.
+local function deduplicationOf(record)
+  local read, options = pcall(cjson.decode, record.opts)
+  local found = read and type(options) == 'table' and options.de
+  return type(found) == 'table' and type(found.id) == 'string' and found or nil
+end
+
 -- Removes a pending record with its index, count and deduplication entry.
 local function dropPending(tag, bucket, identity, record, queueName)
   unindex(tag, bucket, identity)
   redis.call('HDEL', tag .. ':' .. bucket .. ':jobs', identity)
   countRecord(queueName, record, -1)
-  if hasFlag(record.flags, FLAG_DEDUP) then
-    local options = cjson.decode(record.opts).de
+  local options = hasFlag(record.flags, FLAG_DEDUP) and deduplicationOf(record)
+  if options then
     local entry = redis.call('HGET', tag .. ':dedup:' .. queueName, options.id)
     if entry and struct.unpack('>I7', entry) == record.inc then
       redis.call('HDEL', tag .. ':dedup:' .. queueName, options.id)

@@ -1,5 +1,6 @@
 /** What Carillon takes from BullMQ's package. Nothing outside src/queue imports bullmq itself. */
 export {
+  ErrorCode,
   Job as BullJob,
   type JobJson,
   type JobProgress,
@@ -14,6 +15,7 @@ export {
   type QueueOptions as BullQueueOptions,
   RedisConnection,
   RedisQueueBackend,
+  type RetryOptions,
   SpanKind,
   TelemetryAttributes,
 } from 'bullmq';

@@ -7,6 +7,7 @@ import { newRequestId } from '../redis/request-id.js';
 import type { Shard } from '../redis/shard.js';
 import {
   type BullQueueOptions,
+  ErrorCode,
   type JobJson,
   type JobState,
   type JobType,
@@ -15,6 +16,7 @@ import {
   QueueKeys,
   RedisConnection,
   RedisQueueBackend,
+  type RetryOptions,
 } from './bullmq.js';
 import { jobJsonOf } from './job-json.js';
 import { encodeData } from './payload.js';
@@ -151,6 +153,22 @@ export class TimerBackend extends RedisQueueBackend {
     if ((await super.promoteJobs(count)) !== 0) return 1;
     await this.changes.promoteAll(count);
     return 0;
+  }
+
+  override async retryFinishedJob<T, R, N extends string>(
+    job: MinimalJob<T, R, N>,
+    state: 'failed' | 'completed',
+    opts?: RetryOptions,
+  ): Promise<void> {
+    if ((await this.pendingJob(job.id ?? '')) !== undefined) {
+      throw this.finishedErrors({
+        code: ErrorCode.JobNotInState,
+        jobId: job.id,
+        command: 'reprocessJob',
+        state,
+      });
+    }
+    await super.retryFinishedJob(job, state, opts);
   }
 
   override async remove(jobId: string, removeChildren: boolean): Promise<number> {

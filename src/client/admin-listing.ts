@@ -1,0 +1,162 @@
+import type { Redis } from 'ioredis';
+import { BUCKETS } from '../domain/buckets.js';
+import { CarillonError } from '../domain/errors.js';
+import { splitIdentity } from '../domain/ids.js';
+import { type RecordState, STATES } from '../domain/states.js';
+import type { JobScripts } from '../redis/job-scripts.js';
+import type { Keys } from '../redis/keys.js';
+import { decodeRecord, type JobOrSchedule } from '../redis/record.js';
+import { readQuarantined } from './doctor-bucket.js';
+
+/** What a listing is asked for. */
+export interface ListOptions {
+  /** Only this queue's. */
+  queue?: string;
+  /** Entries of one page, 1 to 1,000. Defaults to 100. */
+  limit?: number;
+  /** The `cursor` of the page before. */
+  cursor?: string;
+}
+
+export interface JobListOptions extends ListOptions {
+  /** Only these states. Defaults to all. */
+  states?: readonly RecordState[];
+  kind?: 'job' | 'schedule';
+}
+
+/** One page; there is more while `cursor` is given. What changes meanwhile may be missing or come twice. */
+export interface Page<T> {
+  items: T[];
+  cursor?: string;
+}
+
+/** A record in the timers. Times in ms. */
+export interface ListedJob {
+  queue: string;
+  id: string;
+  kind: 'job' | 'schedule';
+  state: RecordState;
+  name: string;
+  /** Of a schedule: its pending tick. Undefined when there is none. */
+  scheduledFor: number | undefined;
+  /** The producer's JSON text. */
+  data: string;
+  priority: number;
+  note: string | undefined;
+}
+
+/** A record that was set aside. */
+export interface QuarantinedJob {
+  queue: string;
+  id: string;
+  /** ms */
+  since: number;
+  reason: string;
+}
+
+/** Where a listing goes on: the bucket, its HSCAN cursor, and how many of that page were given already. */
+interface Position {
+  bucket: number;
+  cursor: string;
+  skip: number;
+}
+
+const LIMIT = 100;
+const MOST = 1000;
+const SCAN = 200;
+const STATE_NAMES = Object.keys(STATES) as RecordState[];
+
+/** A page of records, through all buckets; in no order. @throws CarillonError INVALID_OPTION */
+export function listJobs(scripts: JobScripts, options: JobListOptions): Promise<Page<ListedJob>> {
+  for (const state of options.states ?? []) {
+    if (!STATE_NAMES.includes(state)) refuse('states', state, `Write ${STATE_NAMES.join(', ')}.`);
+  }
+  const { queue, kind, states } = options;
+  const filter = {
+    count: SCAN,
+    ...(queue === undefined ? {} : { queue }),
+    ...(kind === undefined ? {} : { kind }),
+    ...(states === undefined || states.length === 0 ? {} : { states }),
+  };
+  return pageThrough(options, async (bucket, cursor) => {
+    const page = await scripts.list(bucket, cursor, filter);
+    const items = page.found.flatMap(({ identity, bytes }) => listed(identity, bytes));
+    return { cursor: page.cursor, items };
+  });
+}
+
+/** A page of what was set aside. */
+export function listQuarantine(
+  client: Redis,
+  keys: Keys,
+  options: ListOptions,
+): Promise<Page<QuarantinedJob>> {
+  return pageThrough(options, async (bucket, cursor) => {
+    const [next, list] = await client.hscanBuffer(keys.quarantine(bucket), cursor, 'COUNT', SCAN);
+    const items: QuarantinedJob[] = [];
+    for (let i = 0; i < list.length; i += 2) {
+      const { queue, id } = halves(String(list[i]));
+      if (options.queue !== undefined && queue !== options.queue) continue;
+      const kept = readQuarantined(list[i + 1] as Buffer);
+      items.push({ queue, id, since: kept?.since ?? 0, reason: kept?.reason ?? 'the entry cannot be read' });
+    }
+    return { cursor: String(next), items };
+  });
+}
+
+/** Fills one page from as many HSCAN pages as it takes. */
+async function pageThrough<T>(
+  options: ListOptions,
+  read: (bucket: number, cursor: string) => Promise<{ cursor: string; items: T[] }>,
+): Promise<Page<T>> {
+  const limit = options.limit ?? LIMIT;
+  if (!Number.isSafeInteger(limit) || limit < 1 || limit > MOST) {
+    refuse('limit', limit, `Give a whole number from 1 to ${MOST}.`);
+  }
+  const position = options.cursor === undefined ? { bucket: 0, cursor: '0', skip: 0 } : parse(options.cursor);
+  const items: T[] = [];
+  while (position.bucket < BUCKETS) {
+    const page = await read(position.bucket, position.cursor);
+    const rest = page.items.slice(position.skip);
+    const taken = rest.slice(0, limit - items.length);
+    items.push(...taken);
+    if (taken.length < rest.length) {
+      position.skip += taken.length;
+      return { items, cursor: `${position.bucket}.${position.cursor}.${position.skip}` };
+    }
+    position.skip = 0;
+    position.cursor = page.cursor;
+    if (page.cursor === '0') position.bucket++;
+  }
+  return { items };
+}
+
+function listed(identity: string, bytes: Buffer): ListedJob[] {
+  let record: JobOrSchedule;
+  try {
+    record = decodeRecord(bytes);
+  } catch {
+    // `doctor` tells of it; a listing goes on.
+    return [];
+  }
+  const { queue, id } = halves(identity);
+  const { kind, state, name, data, priority, note } = record;
+  const scheduledFor = record.kind === 'job' ? record.at : record.cur || undefined;
+  return [{ queue, id, kind, state, name, scheduledFor, data, priority, note }];
+}
+
+function halves(identity: string): { queue: string; id: string } {
+  if (identity.indexOf(':') < 1) return { queue: '', id: identity };
+  const { queue, jobId } = splitIdentity(identity);
+  return { queue, id: jobId };
+}
+
+function parse(cursor: string): Position {
+  const [, bucket, scan, skip] = /^(\d{1,3})\.(\d{1,20})\.(\d{1,9})$/.exec(String(cursor)) ?? [];
+  if (bucket === undefined) refuse('cursor', cursor, 'Give the cursor of the page before, as it was.');
+  return { bucket: Number(bucket), cursor: scan as string, skip: Number(skip) };
+}
+
+function refuse(field: string, given: unknown, todo: string): never {
+  throw new CarillonError('INVALID_OPTION', `${field} cannot be used`, { field, given, todo });
+}

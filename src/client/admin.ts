@@ -1,0 +1,173 @@
+import type { Redis } from 'ioredis';
+import { checkQueueName } from '../domain/ids.js';
+import { closeRedis, type OpenedRedis, openRedis, SCHEDULER_CONNECTION } from '../redis/connection.js';
+import { JobScripts } from '../redis/job-scripts.js';
+import { newRequestId } from '../redis/request-id.js';
+import { Shard } from '../redis/shard.js';
+import { redisError } from '../redis/status.js';
+import {
+  type JobListOptions,
+  type ListedJob,
+  type ListOptions,
+  listJobs,
+  listQuarantine,
+  type Page,
+  type QuarantinedJob,
+} from './admin-listing.js';
+import { type AdminOptions, type ResolvedAdminOptions, resolveAdminOptions } from './admin-options.js';
+import { type DoctorOptions, type DoctorReport, examine } from './doctor.js';
+import { readQueues } from './doctor-counts.js';
+import { type Leader, readLeader } from './doctor-leader.js';
+import { redisTime } from './doctor-server.js';
+
+/** A queue that our tier knows, and what waits in its timers. */
+export interface QueueSummary {
+  name: string;
+  /** One-time jobs that wait for their time. */
+  scheduled: number;
+  /** One-time jobs that a person paused. */
+  paused: number;
+  /** What waits for the queue to be cured. */
+  parked: number;
+  schedules: number;
+  /** Why the queue is parked; `since` in ms is the last probe that found it so. */
+  broken: { since: number; reason: string } | undefined;
+}
+
+/** An end that BullMQ does not know of. Times in ms. */
+export interface HistoryEntry {
+  at: number;
+  job: string;
+  scheduledFor: number;
+  what: string;
+  reason: string;
+}
+
+/** One question may take longer than a scheduler would wait: nothing hangs on it. */
+const CONNECTION = { ...SCHEDULER_CONNECTION, commandTimeout: 10_000, connectionName: 'carillon:admin' };
+
+/**
+ * Looks at a namespace whole, and mends what a person must: its queues, what waits, what was set aside, who leads.
+ * Looking writes nothing.
+ *
+ * ```ts
+ * const admin = new Admin({ connection: 'redis://127.0.0.1:6379' });
+ * const report = await admin.doctor();
+ * await admin.close();
+ * ```
+ */
+export class Admin {
+  readonly #options: Readonly<ResolvedAdminOptions>;
+  readonly #opened: OpenedRedis;
+  readonly #shard: Shard;
+  readonly #scripts: JobScripts;
+
+  /** @throws CarillonError INVALID_OPTION; nothing is opened then. */
+  constructor(options: AdminOptions = {}) {
+    this.#options = resolveAdminOptions(options);
+    this.#opened = openRedis(this.#options.connection, CONNECTION);
+    // Each call tells its own failure; without a listener ioredis prints to the console.
+    if (this.#opened.owned) this.#opened.client.on('error', () => undefined);
+    const { namespace, prefix, scripts } = this.#options;
+    this.#shard = new Shard(this.#opened.client, { namespace, prefix, choices: scripts });
+    this.#scripts = new JobScripts(this.#shard);
+  }
+
+  /** Every queue that has or had something in the timers, by name. */
+  async queues(): Promise<QueueSummary[]> {
+    const { counts, broken } = await this.#asking((client) => readQueues({ client, keys: this.#shard.keys }));
+    const names = new Set([
+      ...[...counts.keys()].map((field) => field.split(':')[0] ?? ''),
+      ...broken.keys(),
+    ]);
+    return [...names].sort().map((name) => {
+      const count = (state: string) => counts.get(`${name}:${state}`) ?? 0;
+      return {
+        name,
+        scheduled: count('scheduled'),
+        paused: count('paused'),
+        parked: count('parked'),
+        schedules: count('schedules'),
+        broken: broken.get(name),
+      };
+    });
+  }
+
+  /** A page of what stands in the timers, in no order. Records that cannot be read are left out; `doctor` names them. */
+  async jobs(options: JobListOptions = {}): Promise<Page<ListedJob>> {
+    if (options.queue !== undefined) checkQueueName(options.queue);
+    if (!(await this.#exists())) return { items: [] };
+    return listJobs(this.#scripts, options);
+  }
+
+  /** A page of what was set aside. */
+  async quarantine(options: ListOptions = {}): Promise<Page<QuarantinedJob>> {
+    if (options.queue !== undefined) checkQueueName(options.queue);
+    return this.#asking((client) => listQuarantine(client, this.#shard.keys, options));
+  }
+
+  /**
+   * Puts a set-aside record back into its timers; one whose time has passed fires at once.
+   * @throws CarillonError NOT_FOUND, BAD_RECORD when it still cannot be read, ID_IN_USE when its id was given again
+   */
+  async releaseQuarantine(queue: string, jobId: string, requestId = newRequestId()): Promise<void> {
+    checkQueueName(queue);
+    await this.#scripts.releaseQuarantine(queue, jobId, 'release', requestId);
+  }
+
+  /** Drops a set-aside record for good. @throws CarillonError NOT_FOUND */
+  async discardQuarantine(queue: string, jobId: string, requestId = newRequestId()): Promise<void> {
+    checkQueueName(queue);
+    await this.#scripts.releaseQuarantine(queue, jobId, 'discard', requestId);
+  }
+
+  /** The newest ends that BullMQ does not know of, newest first. `limit` 1 to 1,000, default 100. */
+  async history({ limit = 100 }: { limit?: number } = {}): Promise<HistoryEntry[]> {
+    const entries = await this.#asking((client) =>
+      client.xrevrange(this.#shard.keys.history, '+', '-', 'COUNT', limit),
+    );
+    return entries.map(([, fields]) => {
+      const entry = new Map<string, string>();
+      for (let i = 0; i < fields.length; i += 2) entry.set(fields[i] as string, fields[i + 1] as string);
+      return {
+        at: Number(entry.get('at') ?? 0),
+        job: entry.get('job') ?? '',
+        scheduledFor: Number(entry.get('scheduledFor') ?? 0),
+        what: entry.get('what') ?? '',
+        reason: entry.get('reason') ?? '',
+      };
+    });
+  }
+
+  /** Who leads; undefined when nobody ever did. */
+  async leader(): Promise<Leader | undefined> {
+    return this.#asking(async (client) =>
+      readLeader({ client, keys: this.#shard.keys }, await redisTime(client)),
+    );
+  }
+
+  /** Examines the namespace; see docs/doctor.md for what it looks at. */
+  async doctor(options: DoctorOptions = {}): Promise<DoctorReport> {
+    const { namespace, prefix, scripts } = this.#options;
+    const virtualClock = scripts.clock === 'virtual';
+    return this.#asking((client) => examine(client, { namespace, prefix, virtualClock }, options));
+  }
+
+  /** Closes the connection that it opened; a client that it was given stays open. */
+  async close(): Promise<void> {
+    await closeRedis(this.#opened);
+  }
+
+  /** Asking about a namespace must not create it, as every script of ours would. */
+  async #exists(): Promise<boolean> {
+    return this.#asking(async (client) => (await client.exists(this.#shard.keys.layout)) === 1);
+  }
+
+  async #asking<T>(ask: (client: Redis) => Promise<T>): Promise<T> {
+    try {
+      return await ask(this.#opened.client);
+    } catch (error) {
+      throw redisError(error);
+    }
+  }
+}

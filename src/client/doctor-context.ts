@@ -1,0 +1,34 @@
+import type { Redis } from 'ioredis';
+import { CarillonError } from '../domain/errors.js';
+import type { Keys } from '../redis/keys.js';
+import type { Findings } from './doctor-finding.js';
+
+/** What every check is given. All of it only reads. */
+export interface DoctorContext {
+  readonly client: Redis;
+  readonly keys: Keys;
+  readonly prefix: string;
+  /** What stands before a BullMQ queue's name in its keys. */
+  readonly base: string;
+  readonly findings: Findings;
+  /** A heartbeat older than this (ms) is nobody's. */
+  readonly staleAfter: number;
+  /** The buckets to look at: those whose keys have their types. */
+  readonly buckets: readonly number[];
+  /** Redis' clock in ms, or the test kit's. */
+  now(): Promise<number>;
+}
+
+/** A pipeline's or transaction's replies, in order. @throws the first error among them, or that it was not run. */
+export function replies(results: [Error | null, unknown][] | null): unknown[] {
+  if (results === null) throw new CarillonError('REDIS_UNAVAILABLE', 'Redis did not run a transaction');
+  return results.map(([error, reply]) => {
+    if (error !== null) throw error;
+    return reply;
+  });
+}
+
+/** A score or count as Redis gives it; undefined for none. */
+export function numberOf(reply: unknown): number | undefined {
+  return reply === null || reply === undefined ? undefined : Number(reply);
+}

@@ -1,0 +1,133 @@
+import { BUCKETS } from '../domain/buckets.js';
+import type { DoctorContext } from './doctor-context.js';
+import { replies } from './doctor-context.js';
+import type { Problem } from './doctor-finding.js';
+
+/** What a key under the tag is: which type Redis must give it, and whose it is. */
+export type KeyKind =
+  | { type: KeyType; part: 'meta' | 'fence' | 'heads' | 'queues' | 'leader' | 'history' | 'clock' }
+  | { type: KeyType; part: 'bucket'; bucket: number }
+  | { type: KeyType; part: 'spent' | 'spentShort'; bucket: number; generation: number }
+  | { type: KeyType; part: 'dedup'; queue: string }
+  | { part: 'none' };
+
+type KeyType = 'string' | 'hash' | 'zset' | 'stream';
+
+const ONES = {
+  meta: 'hash',
+  fence: 'hash',
+  heads: 'zset',
+  queues: 'hash',
+  leader: 'hash',
+  history: 'stream',
+  clock: 'string',
+} as const;
+const OF_BUCKET: Readonly<Record<string, KeyType>> = {
+  jobs: 'hash',
+  due: 'zset',
+  plan: 'zset',
+  parked: 'zset',
+  quarantine: 'hash',
+};
+const PAGE = 1000;
+
+/** What stands behind the tag and its colon; undefined for what no part of Carillon writes. Pure. */
+export function kindOfKey(rest: string): KeyKind | undefined {
+  if (Object.hasOwn(ONES, rest)) {
+    const part = rest as keyof typeof ONES;
+    return { type: ONES[part], part };
+  }
+  if (rest === 'none1' || rest === 'none2') return { part: 'none' };
+  if (rest.startsWith('dedup:') && !rest.slice(6).includes(':') && rest.length > 6) {
+    return { type: 'hash', part: 'dedup', queue: rest.slice(6) };
+  }
+  const [, number, name = '', generation] = /^(0|[1-9]\d*):([a-z-]+)(?::([1-9]\d*|0))?$/.exec(rest) ?? [];
+  const bucket = Number(number);
+  if (number === undefined || bucket >= BUCKETS) return undefined;
+  if (generation !== undefined) {
+    const part = name === 'spent' ? 'spent' : name === 'spent-short' ? 'spentShort' : undefined;
+    return part && { type: 'hash', part, bucket, generation: Number(generation) };
+  }
+  const type = OF_BUCKET[name];
+  return type && { type, part: 'bucket', bucket };
+}
+
+/** What the walk over all keys found for the checks that come after it. */
+export interface KeysLook {
+  keys: number;
+  /** Buckets with a key of the wrong type: nothing else of them can be read. */
+  unreadable: Set<number>;
+  /** Parts of the shard with the wrong type. */
+  unreadableParts: Set<string>;
+  /** Queues with deduplication entries. */
+  dedupQueues: string[];
+}
+
+/**
+ * Walks all keys of the database once, by SCAN; those under the tag are held against what is known.
+ * @param generations the present ones of `spent` and `spentShort`.
+ */
+export async function checkKeys(
+  context: DoctorContext,
+  generations: { spent: number; spentShort: number },
+): Promise<KeysLook> {
+  const { client, keys, findings } = context;
+  const look: KeysLook = { keys: 0, unreadable: new Set(), unreadableParts: new Set(), dedupQueues: [] };
+  const head = `${keys.tag}:`;
+  const seen = new Set<string>();
+  let cursor = '0';
+  do {
+    const [next, found] = await client.scan(cursor, 'MATCH', `${escapeGlob(head)}*`, 'COUNT', PAGE);
+    cursor = next;
+    const fresh = found.filter((key) => !seen.has(key));
+    for (const key of fresh) seen.add(key);
+    if (fresh.length === 0) continue;
+    const pipeline = client.pipeline();
+    for (const key of fresh) pipeline.type(key);
+    const types = replies(await pipeline.exec()) as string[];
+    fresh.forEach((key, i) => {
+      const type = types[i] as string;
+      if (type === 'none') return;
+      look.keys++;
+      const kind = kindOfKey(key.slice(head.length));
+      for (const problem of judgeKey(key, type, kind, generations)) findings.add(problem);
+      if (kind === undefined || kind.part === 'none') return;
+      if (type === kind.type) {
+        if (kind.part === 'dedup') look.dedupQueues.push(kind.queue);
+      } else if (kind.part === 'bucket') look.unreadable.add(kind.bucket);
+      else look.unreadableParts.add(kind.part);
+    });
+  } while (cursor !== '0');
+  return look;
+}
+
+function judgeKey(
+  key: string,
+  type: string,
+  kind: KeyKind | undefined,
+  generations: { spent: number; spentShort: number },
+): Problem[] {
+  const say = (severity: Problem['severity'], detail: string): Problem[] => [
+    { check: 'key', severity, subject: key, detail },
+  ];
+  if (kind === undefined) return say('warning', `no part of Carillon writes this ${type}`);
+  if (kind.part === 'none') {
+    return say('error', 'it must never exist: scripts lean on that while a Cluster slot moves');
+  }
+  if (type !== kind.type) return say('error', `it is a ${type}, and must be a ${kind.type}`);
+  if (kind.part === 'spent' || kind.part === 'spentShort') {
+    const present = generations[kind.part];
+    // Two live; they may have turned since.
+    if (kind.generation < present - 1 || kind.generation > present + 1) {
+      return say(
+        'warning',
+        `its generation is ${kind.generation}, the present one ${present}: nobody reads it`,
+      );
+    }
+  }
+  return [];
+}
+
+function escapeGlob(text: string): string {
+  return text.replace(/[\\*?[\]]/g, '\\$&');
+}

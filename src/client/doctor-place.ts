@@ -1,0 +1,151 @@
+import { bucketOf } from '../domain/buckets.js';
+import { compileStored, type StoredPolicies } from '../domain/schedule.js';
+import { type RecordState, STATES } from '../domain/states.js';
+import { decodeRecord, RECORD_FORMAT, type ScheduleRecord } from '../redis/record.js';
+import type { DoctorCheck, Problem, Severity } from './doctor-finding.js';
+
+/** What is judged of a record: its header, and whether the rest can be used. Times in ms. */
+export type RecordLook =
+  | ({ kind: 'job'; at: number } & Common)
+  | ({ kind: 'schedule'; note: string; unplannable: string | undefined } & Common & Ticks)
+  | { kind: 'newer'; format: number }
+  | { kind: 'unreadable'; why: string };
+
+interface Common {
+  state: RecordState;
+  inc: number;
+  ver: number;
+}
+
+type Ticks = Pick<ScheduleRecord, 'last' | 'cur' | 'curFire' | 'next' | 'nextFire'>;
+
+/** One identity as one look saw it; scores in ms, undefined where the index does not hold it. */
+export interface Place {
+  bucket: number;
+  identity: string;
+  record: RecordLook | undefined;
+  due: number | undefined;
+  parked: number | undefined;
+  plan: number | undefined;
+}
+
+/** Reads a record's header; never throws. */
+export function lookAtRecord(identity: string, bytes: Buffer): RecordLook {
+  const format = (bytes[0] ?? 0) >> 4;
+  if (format > RECORD_FORMAT) return { kind: 'newer', format };
+  try {
+    const record = decodeRecord(bytes);
+    const { state, inc, ver } = record;
+    if (record.kind === 'job') return { kind: 'job', state, inc, ver, at: record.at };
+    const { last, cur, curFire, next, nextFire, note = '' } = record;
+    const unplannable = state === 'scheduled' ? whyUnplannable(identity, record) : undefined;
+    return { kind: 'schedule', state, inc, ver, last, cur, curFire, next, nextFire, note, unplannable };
+  } catch (error) {
+    return { kind: 'unreadable', why: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function whyUnplannable(identity: string, record: ScheduleRecord): string | undefined {
+  try {
+    compileStored(JSON.parse(record.policies) as StoredPolicies, identity, record.anchor);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** The counts of `T:queues` that a record is part of, by state. */
+export function countedAs(record: RecordLook): string[] {
+  if (record.kind === 'job') return [record.state];
+  if (record.kind === 'schedule') return record.state === 'parked' ? ['schedules', 'parked'] : ['schedules'];
+  return [];
+}
+
+/** Everything that is wrong with one identity, its record and its indexes held against each other (I4). Pure. */
+export function judgePlace(place: Place): Problem[] {
+  const { bucket, identity, record } = place;
+  const problems: Problem[] = [];
+  const say = (check: DoctorCheck, detail: string, severity: Severity = 'error') =>
+    problems.push({ check, severity, subject: identity, detail: `bucket ${bucket}: ${detail}` });
+  if (record === undefined) {
+    for (const index of ['due', 'parked', 'plan'] as const) {
+      if (place[index] !== undefined) say('dangling', `it stands in ${index}, and there is no record`);
+    }
+    return problems;
+  }
+  if (identity.indexOf(':') < 1) say('place', 'the identity names no queue');
+  const right = bucketOf(identity);
+  if (right !== bucket) say('place', `it belongs to bucket ${right}`);
+  switch (record.kind) {
+    case 'newer':
+      say('format', `its format is ${record.format}, this version reads ${RECORD_FORMAT}`);
+      break;
+    case 'unreadable':
+      say('record', record.why);
+      break;
+    case 'job':
+      judgeJob(place, record, say);
+      break;
+    case 'schedule':
+      judgeTicks(record, say);
+      judgeSchedule(place, record, say);
+      break;
+  }
+  return problems;
+}
+
+type Say = (check: DoctorCheck, detail: string, severity?: Severity) => void;
+
+function judgeJob(place: Place, record: RecordLook & { kind: 'job' }, say: Say): void {
+  const { index } = STATES[record.state];
+  if (record.state === 'suspended' || record.state === 'ended') {
+    say('index', `a one-time job is ${record.state}`);
+  }
+  expectScore(place, 'due', index === 'due' ? record.at : undefined, record.state, say);
+  expectScore(place, 'parked', index === 'parked' ? record.at : undefined, record.state, say);
+  if (place.plan !== undefined) say('index', 'a one-time job stands in plan');
+}
+
+function judgeSchedule(place: Place, record: RecordLook & { kind: 'schedule' }, say: Say): void {
+  const { state, curFire, note } = record;
+  if (state !== 'scheduled') {
+    expectScore(place, 'due', undefined, state, say);
+    expectScore(place, 'parked', state === 'parked' ? curFire : undefined, state, say);
+    // A parked one may have asked for its successor before; the planner drops that.
+    if (place.plan !== undefined && state !== 'parked') say('index', `it is ${state} and stands in plan`);
+    if (state === 'suspended') say('suspended', note === '' ? 'no note says why' : note, 'warning');
+    return;
+  }
+  expectScore(place, 'parked', undefined, state, say);
+  if (place.due === undefined && place.plan === undefined) {
+    say('silent', 'it is active, and neither has a pending tick in due nor is on plan');
+  }
+  // A missed tick stands on plan alone until the planner has judged it.
+  if (place.due !== undefined) expectScore(place, 'due', record.cur > 0 ? curFire : undefined, state, say);
+  if (record.unplannable !== undefined) say('definition', record.unplannable);
+}
+
+function judgeTicks(
+  { last, cur, curFire, next, nextFire }: RecordLook & { kind: 'schedule' },
+  say: Say,
+): void {
+  if (cur > 0 && cur <= last) say('ticks', `its pending tick ${cur} is not after its last one, ${last}`);
+  if (cur > 0 && curFire < cur) say('ticks', `its tick ${cur} would fire early, at ${curFire}`);
+  if (next > 0 && next <= cur) say('ticks', `its successor ${next} is not after its pending tick ${cur}`);
+  if (next > 0 && cur === 0) say('ticks', `it has a successor, ${next}, and no pending tick`);
+  if (next > 0 && nextFire < next) say('ticks', `its successor ${next} would fire early, at ${nextFire}`);
+}
+
+function expectScore(
+  place: Place,
+  index: 'due' | 'parked',
+  wanted: number | undefined,
+  state: RecordState,
+  say: Say,
+): void {
+  const found = place[index];
+  if (found === wanted) return;
+  if (found === undefined) say('index', `it is ${state} and does not stand in ${index}`);
+  else if (wanted === undefined) say('index', `it is ${state} and stands in ${index}`);
+  else say('index', `${index} has it at ${found}, its record says ${wanted}`);
+}
