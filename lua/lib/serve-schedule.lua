@@ -5,7 +5,7 @@
 local OVERLAP_SKIP, OVERLAP_BUFFER_ONE, OVERLAP_BUFFER_ALL, OVERLAP_CANCEL_OTHER, OVERLAP_ALLOW = 0, 1, 2, 3, 4
 local MISSED_ALL = 2
 -- Plain workers tell nobody that a run ended: a schedule whose runs wait for that is looked at this often (ms).
-local RECHECK = 500
+local RECHECK = 250
 
 -- Keeps the runs that are still open: their hash stands and is not finished. Counts failures in a row on the way.
 local function closeFinished(queue, id, record)

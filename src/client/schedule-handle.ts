@@ -1,9 +1,11 @@
 import { CarillonError } from '../domain/errors.js';
 import type { ExplainedTime } from '../domain/fire-times-explain.js';
+import { type Instant, parseInstant } from '../domain/instant.js';
 import { compileStored, type StoredPolicies } from '../domain/schedule.js';
 import type { JobScripts } from '../redis/job-scripts.js';
 import type { ScheduleRecord } from '../redis/record.js';
-import { newRequestId } from '../redis/request-id.js';
+import { newRequestId, requestHash } from '../redis/request-id.js';
+import type { LedgerRow, ScheduleScripts } from '../redis/schedule-scripts.js';
 import type { ScheduleInfo } from './schedules.js';
 
 /** One schedule of a queue, by its id. */
@@ -12,6 +14,7 @@ export class ScheduleHandle {
     private readonly queueName: string,
     readonly id: string,
     private readonly jobs: JobScripts,
+    private readonly scripts: ScheduleScripts,
     private readonly toInfo: (id: string, record: ScheduleRecord) => ScheduleInfo,
   ) {}
 
@@ -72,6 +75,72 @@ export class ScheduleHandle {
     return true;
   }
 
+  /**
+   * Runs it now, beside its ticks. The run's id is `<schedule>@<now>+<request>`.
+   * @param options.overlap `allow` (the default) starts at once, `policy` takes its turn behind open runs.
+   * @throws CarillonError NOT_FOUND, QUEUE_BROKEN, QUOTA when it has as many open runs as it may
+   */
+  async trigger(options: { overlap?: 'allow' | 'policy'; requestId?: string } = {}): Promise<ScheduleInfo> {
+    const requestId = options.requestId ?? newRequestId();
+    const suffix = `+${requestHash(requestId).toString('hex').slice(0, 12)}`;
+    const inTurn = options.overlap === 'policy';
+    return this.toInfo(
+      this.id,
+      await this.scripts.trigger(this.queueName, this.id, suffix, inTurn, requestId),
+    );
+  }
+
+  /**
+   * Runs ticks of the past, one at a time, in order. A tick whose job BullMQ still holds is not run again, unless
+   * `rerun` gives its run another id.
+   * @param range both ends included.
+   * @returns the ticks; with `dryRun` nothing is run.
+   * @throws CarillonError NOT_FOUND, INVALID_OPTION for more than 1,000 ticks
+   */
+  async backfill(range: {
+    from: Instant;
+    to: Instant;
+    rerun?: boolean;
+    dryRun?: boolean;
+    requestId?: string;
+  }): Promise<Date[]> {
+    const from = parseInstant(range.from, 'from');
+    const to = parseInstant(range.to, 'to');
+    const { record, now } = await this.jobs.get(this.queueName, this.id);
+    if (record?.kind !== 'schedule') throw this.#notFound();
+    if (to < from || to > now) {
+      throw new CarillonError('INVALID_OPTION', 'to must lie between from and now', {
+        field: 'to',
+        given: range.to,
+        todo: 'Give a span of the past.',
+      });
+    }
+    const policies = JSON.parse(record.policies) as StoredPolicies;
+    const timing = compileStored(policies, `${this.queueName}:${this.id}`, record.anchor);
+    const ticks: number[] = [];
+    for (let tick = timing.next(from - 1); tick !== undefined && tick <= to; tick = timing.next(tick)) {
+      ticks.push(tick);
+      if (ticks.length > MOST_TICKS) {
+        throw new CarillonError('INVALID_OPTION', `the span holds more than ${MOST_TICKS} ticks`, {
+          field: 'to',
+          given: range.to,
+          todo: 'Backfill it in shorter spans.',
+        });
+      }
+    }
+    if (!range.dryRun && ticks.length > 0) {
+      const requestId = range.requestId ?? newRequestId();
+      const suffix = range.rerun ? `+r${requestHash(requestId).toString('hex').slice(0, 8)}` : '';
+      await this.scripts.backfill(this.queueName, this.id, ticks, suffix, requestId);
+    }
+    return ticks.map((tick) => new Date(tick));
+  }
+
+  /** What became of its last ticks, oldest first: run, or skipped and why. */
+  runs(): Promise<LedgerRow[]> {
+    return this.scripts.ledger(this.queueName, this.id);
+  }
+
   async #existing(): Promise<void> {
     const { record } = await this.jobs.get(this.queueName, this.id);
     if (record?.kind !== 'schedule') throw this.#notFound();
@@ -90,6 +159,7 @@ export class ScheduleHandle {
   }
 }
 
+const MOST_TICKS = 1000;
 const LONGEST_NOTE = 500;
 
 /** A note is for people: short text. @throws CarillonError INVALID_OPTION */

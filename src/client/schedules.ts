@@ -5,7 +5,10 @@ import {
   checkSchedule,
   compileStored,
   DEFAULT_GRACE,
+  DEFAULT_KEPT_RUNS,
+  DEFAULT_MAX_OPEN_RUNS,
   MISSED_CODES,
+  OVERLAP_CODES,
   type ScheduleDefinition,
   type StoredPolicies,
   timingText,
@@ -13,7 +16,7 @@ import {
 import type { RecordState } from '../domain/states.js';
 import { type PlannedTick, Ticks } from '../domain/ticks.js';
 import type { JobScripts } from '../redis/job-scripts.js';
-import { decodeRecord, type ScheduleRecord } from '../redis/record.js';
+import { decodeRecord, type ScheduleRecord, type ScheduleRun } from '../redis/record.js';
 import { newRequestId } from '../redis/request-id.js';
 import type { ScheduleScripts, ScheduleWrite } from '../redis/schedule-scripts.js';
 import { ScheduleHandle } from './schedule-handle.js';
@@ -56,6 +59,12 @@ export interface ScheduleInfo {
   last: number | undefined;
   /** Ticks that fired. */
   count: number;
+  /** Runs that were open when they were last looked at, and runs that wait for their turn. */
+  open: ScheduleRun[];
+  waiting: ScheduleRun[];
+  /** Ticks skipped in a row; failed runs in a row. */
+  skips: number;
+  failures: number;
   definition: StoredPolicies;
   template: { name: string; data: unknown; opts: Record<string, unknown> };
   note: string | undefined;
@@ -91,8 +100,12 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
 
   /** The handle of a schedule, whether it exists or not: nothing is read yet. */
   get(id: string): ScheduleHandle {
-    return new ScheduleHandle(this.port.queueName, checkScheduleId(id), this.port.jobs, (found, record) =>
-      this.info(found, record),
+    return new ScheduleHandle(
+      this.port.queueName,
+      checkScheduleId(id),
+      this.port.jobs,
+      this.port.scripts,
+      (found, record) => this.info(found, record),
     );
   }
 
@@ -154,6 +167,10 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
       nextFireAt: record.curFire || undefined,
       last: record.last || undefined,
       count: record.count,
+      open: record.open,
+      waiting: record.waiting,
+      skips: record.skips,
+      failures: record.failures,
       definition,
       template: {
         name: record.name,
@@ -196,6 +213,11 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
       ends: !sameTiming && cur === undefined,
       grace: policies.grace ?? DEFAULT_GRACE,
       missed: MISSED_CODES[policies.missed],
+      overlap: OVERLAP_CODES[policies.overlap ?? 'skip'],
+      maxOpen: policies.maxOpenRuns ?? DEFAULT_MAX_OPEN_RUNS,
+      maxConcurrent: policies.maxConcurrent ?? (policies.overlap === 'allow' ? 0 : 1),
+      keptRows: policies.keepRuns ?? DEFAULT_KEPT_RUNS,
+      pauseAfter: policies.pauseOnFailure ?? 0,
       ...template,
       policies: text,
     };

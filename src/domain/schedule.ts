@@ -5,23 +5,42 @@ import type { TimingDefinition } from './fire-times-definition.js';
 import { parseInstant } from './instant.js';
 
 /** What happens to ticks that came while nobody served the schedule. */
-export type MissedPolicy = 'skip' | 'latest';
+export type MissedPolicy = 'skip' | 'latest' | 'all';
+
+/** What happens to a tick that comes while runs of its schedule are open. */
+export type OverlapPolicy = 'skip' | 'bufferOne' | 'bufferAll' | 'cancelOther' | 'allow';
 
 /** A schedule as its author writes it. */
 export interface ScheduleDefinition extends TimingDefinition {
   /**
-   * Ticks whose grace ended while nobody served them: `skip` runs none of them, `latest` the newest one. Required:
-   * no schedule leaves it to chance.
+   * Ticks whose grace ended while nobody served them: `skip` runs none of them, `latest` the newest one, `all` each of
+   * them in order, one at a time. Required: no schedule leaves it to chance.
    */
   missed: MissedPolicy;
   /** How late a tick may be and still fire as if on time. Defaults to the scheduler's, 30 s. */
   grace?: Duration;
   /** Spreads fire times: up to this much after the scheduled time, the same for each tick on every machine. */
   jitter?: Duration;
-  /** `latest` does not run a tick older than this. Defaults to one day. */
+  /** `latest` and `all` do not run a tick older than this. Defaults to one day. */
   catchupWindow?: Duration;
-  /** What happens when a run is still open at the next tick. Runs of one schedule may overlap. Defaults to `allow`. */
-  overlap?: 'allow';
+  /** How many ticks `all` runs at most after one outage, 1 to 1,000. Defaults to 100. */
+  maxCatchup?: number;
+  /** When more than that were missed: `refuse` (the default) runs none and records it, `newest` runs the newest ones. */
+  onTooMany?: 'refuse' | 'newest' | 'suspend';
+  /**
+   * A tick that comes while a run is open (it waits, runs, or waits for a retry): `skip` (the default) drops it,
+   * `bufferOne` keeps one, `bufferAll` each, `cancelOther` removes a run that no worker has fetched and is else
+   * `bufferOne`, `allow` runs it beside the others. Kubernetes' `Forbid`, `Replace`, `Allow` and Temporal's names are taken.
+   */
+  overlap?: OverlapPolicy | keyof typeof OVERLAP_ALIASES;
+  /** How many runs may be open at once, 1 to 64. Defaults to 1, and to no limit for `allow`. */
+  maxConcurrent?: number;
+  /** Open and waiting runs together, 1 to 64; a tick beyond is skipped. Defaults to 32. */
+  maxOpenRuns?: number;
+  /** Pauses the schedule after so many failed runs in a row, 1 to 255. Defaults to never. */
+  pauseOnFailure?: number;
+  /** Rows of its ledger that are kept, 0 to 255. Defaults to 50. */
+  keepRuns?: number;
   /** Words to find it by. */
   tags?: readonly string[];
 }
@@ -42,13 +61,36 @@ export interface StoredPolicies {
   grace?: number;
   jitter?: number;
   catchupWindow?: number;
+  maxCatchup?: number;
+  onTooMany?: 'newest' | 'suspend';
+  overlap?: OverlapPolicy;
+  maxConcurrent?: number;
+  maxOpenRuns?: number;
+  pauseOnFailure?: number;
+  keepRuns?: number;
   tags?: string[];
   /** BullMQ's `every`: the first tick is the moment of creation. */
   startsAtOnce?: true;
 }
 
 /** The numbers of {@link MissedPolicy} in a record's header; the scripts know them. */
-export const MISSED_CODES = { skip: 0, latest: 1 } as const;
+export const MISSED_CODES = { skip: 0, latest: 1, all: 2 } as const;
+/** The numbers of {@link OverlapPolicy} in a record's header. */
+export const OVERLAP_CODES = { skip: 0, bufferOne: 1, bufferAll: 2, cancelOther: 3, allow: 4 } as const;
+/** Words of other systems for the same. */
+const OVERLAP_ALIASES = {
+  Forbid: 'skip',
+  Replace: 'cancelOther',
+  Allow: 'allow',
+  Skip: 'skip',
+  BufferOne: 'bufferOne',
+  BufferAll: 'bufferAll',
+  CancelOther: 'cancelOther',
+  AllowAll: 'allow',
+} as const;
+export const DEFAULT_MAX_CATCHUP = 100;
+export const DEFAULT_MAX_OPEN_RUNS = 32;
+export const DEFAULT_KEPT_RUNS = 50;
 export const DEFAULT_GRACE = 30_000;
 export const DEFAULT_CATCHUP_WINDOW = 86_400_000;
 const LONGEST_GRACE = 0xffffffff;
@@ -67,7 +109,20 @@ const TIMING_KEYS = [
   'endDate',
   'limit',
 ] as const;
-const POLICY_KEYS = ['missed', 'grace', 'jitter', 'catchupWindow', 'overlap', 'tags'] as const;
+const POLICY_KEYS = [
+  'missed',
+  'grace',
+  'jitter',
+  'catchupWindow',
+  'maxCatchup',
+  'onTooMany',
+  'overlap',
+  'maxConcurrent',
+  'maxOpenRuns',
+  'pauseOnFailure',
+  'keepRuns',
+  'tags',
+] as const;
 /** Every option of a schedule, for messages about unknown ones. */
 export const SCHEDULE_KEYS: readonly string[] = [...TIMING_KEYS, ...POLICY_KEYS];
 
@@ -97,21 +152,13 @@ export function checkSchedule(definition: ScheduleDefinition, seed: string): Sto
       `write one of ${SCHEDULE_KEYS.join(', ')}`,
     );
   }
-  if (!Object.hasOwn(MISSED_CODES, String(given.missed))) {
-    throw invalid(
-      'missed',
-      given.missed,
-      given.missed === undefined ? 'is missing' : 'is unknown',
-      "write 'skip' or 'latest'",
-    );
-  }
-  if (given.overlap !== undefined && given.overlap !== 'allow') {
-    throw invalid(
-      'overlap',
-      given.overlap,
-      'is not offered',
-      "write 'allow', or keep runs apart in the worker",
-    );
+  const missed = oneOf('missed', given.missed, Object.keys(MISSED_CODES) as MissedPolicy[]);
+  if (missed === undefined)
+    throw invalid('missed', undefined, 'is missing', "write 'skip', 'latest' or 'all'");
+  const maxConcurrent = wholeNumber('maxConcurrent', given.maxConcurrent, 1, 64);
+  const maxOpenRuns = wholeNumber('maxOpenRuns', given.maxOpenRuns, 1, 64);
+  if ((maxConcurrent ?? 1) > (maxOpenRuns ?? DEFAULT_MAX_OPEN_RUNS)) {
+    throw invalid('maxConcurrent', maxConcurrent, 'is larger than maxOpenRuns', 'write a smaller one');
   }
   return compact({
     cron:
@@ -125,12 +172,46 @@ export function checkSchedule(definition: ScheduleDefinition, seed: string): Sto
     startDate: optionalInstant(given.startDate, 'startDate'),
     endDate: optionalInstant(given.endDate, 'endDate'),
     limit: given.limit,
-    missed: given.missed,
+    missed,
     grace: optionalDuration(given.grace, 'grace', LONGEST_GRACE),
     jitter: optionalDuration(given.jitter, 'jitter'),
     catchupWindow: optionalDuration(given.catchupWindow, 'catchupWindow'),
+    maxCatchup: wholeNumber('maxCatchup', given.maxCatchup, 1, 1000),
+    onTooMany: unless(
+      'refuse',
+      oneOf('onTooMany', given.onTooMany, ['refuse', 'newest', 'suspend'] as const),
+    ),
+    overlap: unless('skip', checkOverlap(given.overlap)),
+    maxConcurrent,
+    maxOpenRuns,
+    pauseOnFailure: wholeNumber('pauseOnFailure', given.pauseOnFailure, 1, 255),
+    keepRuns: wholeNumber('keepRuns', given.keepRuns, 0, 255),
     tags: checkTags(given.tags),
   });
+}
+
+function checkOverlap(given: unknown): OverlapPolicy | undefined {
+  if (typeof given === 'string' && Object.hasOwn(OVERLAP_ALIASES, given)) {
+    return OVERLAP_ALIASES[given as keyof typeof OVERLAP_ALIASES];
+  }
+  return oneOf('overlap', given, Object.keys(OVERLAP_CODES) as OverlapPolicy[]);
+}
+
+function oneOf<T extends string>(field: string, given: unknown, words: readonly T[]): T | undefined {
+  if (given === undefined || words.includes(given as T)) return given as T | undefined;
+  throw invalid(field, given, 'is unknown', `write one of ${words.join(', ')}`);
+}
+
+function wholeNumber(field: string, given: unknown, min: number, max: number): number | undefined {
+  if (given === undefined) return undefined;
+  if (Number.isSafeInteger(given) && (given as number) >= min && (given as number) <= max)
+    return given as number;
+  throw invalid(field, given, 'is out of range', `write a whole number from ${min} to ${max}`);
+}
+
+/** Defaults are left out of what is stored. */
+function unless<T extends string, D extends T>(standard: D, value: T | undefined): Exclude<T, D> | undefined {
+  return value === standard ? undefined : (value as Exclude<T, D> | undefined);
 }
 
 /** The stored form, ready to be asked for times. `createdAt` in ms is what `every` without an anchor counts from. */
@@ -154,10 +235,12 @@ export function compileStored(policies: StoredPolicies, seed: string, createdAt:
   );
 }
 
+const TIMING: ReadonlySet<string> = new Set([...TIMING_KEYS, 'jitter', 'startsAtOnce']);
+
 /** The part of a definition that names instants: when it changes, pending ticks move. */
 export function timingText(policies: StoredPolicies): string {
-  const { missed, grace, catchupWindow, tags, ...timing } = policies;
-  return JSON.stringify(timing, Object.keys(timing).sort());
+  const timing = Object.entries(policies).filter(([key]) => TIMING.has(key));
+  return JSON.stringify(timing.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 function checkTags(tags: unknown): string[] | undefined {

@@ -78,6 +78,10 @@ export class Keys {
   spent(bucket: number, generation: number, short = false): string {
     return `${this.tag}:${bucket}:${short ? 'spent-short' : 'spent'}:${generation}`;
   }
+  /** HASH: slot → the fate of one tick of a schedule: a ring of its last ones. */
+  ledger(identity: string): string {
+    return `${this.tag}:ledger:${identity}`;
+  }
   /** HASH: deduplication id → inc, expiry, bucket, job id, while the job is in our tier. */
   dedup(queue: string): string {
     return `${this.tag}:dedup:${queue}`;

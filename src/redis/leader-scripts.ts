@@ -35,8 +35,6 @@ export interface PlanItem {
   identity: string;
   record: Buffer;
   askedAt: number;
-  /** Whether its pending tick stands in due: then only its successor is asked for. */
-  due: boolean;
 }
 
 /** An answer of the planner; lua/set-next.lua says what each operation means. */
@@ -51,9 +49,13 @@ export type PlanAnswer = { bucket: number; identity: string; inc: string; ver: s
       newCurFire: number;
       newNext: number;
       newNextFire: number;
-      catchUp: boolean;
+      /** Missed ticks that run after all. */
+      catchUp: number[];
       ends: boolean;
-      skipped: { at: number; reason: string }[];
+      /** Why it is suspended, by its own policy. */
+      suspends?: string;
+      /** Rows for the ledger. */
+      skipped: { at: number; what: string; reason: string }[];
     }
   | { op: 'defer'; planAt: number }
   | { op: 'suspend'; reason: string }
@@ -104,13 +106,12 @@ export class LeaderScripts {
     const rest = await this.#run('read-plan', 'read-only', [buckets.join(','), limit, bytes]);
     const list = asList(rest[1]);
     const items: PlanItem[] = [];
-    for (let i = 0; i < list.length; i += 5) {
+    for (let i = 0; i < list.length; i += 4) {
       items.push({
         bucket: asNumber(list[i]),
         identity: asText(list[i + 1]),
         record: asBytes(list[i + 2]),
         askedAt: asNumber(list[i + 3]),
-        due: asNumber(list[i + 4]) === 1,
       });
     }
     return { now: asNumber(rest[0]), items };

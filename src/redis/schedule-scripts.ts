@@ -1,7 +1,7 @@
 import { bucketOf } from '../domain/buckets.js';
 import { identityOf } from '../domain/ids.js';
 import { decodeRecord, type ScheduleRecord } from './record.js';
-import { asBytes, asNumber } from './replies.js';
+import { asBytes, asNumber, asText } from './replies.js';
 import { requestHash } from './request-id.js';
 import type { Shard } from './shard.js';
 import { statusError } from './status.js';
@@ -24,6 +24,13 @@ export interface ScheduleWrite {
   ends: boolean;
   grace: number;
   missed: number;
+  overlap: number;
+  maxOpen: number;
+  /** 0 for no limit. */
+  maxConcurrent: number;
+  keptRows: number;
+  /** 0 for never. */
+  pauseAfter: number;
   name: string;
   data: string;
   opts: string;
@@ -64,7 +71,11 @@ export class ScheduleScripts {
       ends: write.ends,
       grace: write.grace,
       missed: write.missed,
-      overlap: 0,
+      overlap: write.overlap,
+      maxOpen: write.maxOpen,
+      maxConcurrent: write.maxConcurrent,
+      keptRows: write.keptRows,
+      pauseAfter: write.pauseAfter,
       priority: write.priority,
       lifo: write.lifo,
     };
@@ -84,4 +95,87 @@ export class ScheduleScripts {
     if (status !== 'OK') throw statusError(status, undefined, 'scheduleId');
     return { status, record: decodeRecord(asBytes(rest[0])) as ScheduleRecord, now: asNumber(rest[1]) };
   }
+
+  /**
+   * Runs a schedule now, beside its ticks. `suffix` makes the run's id its own; `inTurn` waits behind open runs.
+   * @throws CarillonError NOT_FOUND, UNSUPPORTED, QUEUE_BROKEN, QUOTA, ID_IN_USE
+   */
+  trigger(
+    queue: string,
+    scheduleId: string,
+    suffix: string,
+    inTurn: boolean,
+    requestId: string,
+  ): Promise<ScheduleRecord> {
+    return this.#edit('trigger-schedule', queue, scheduleId, requestId, [
+      this.shard.namespace,
+      suffix,
+      inTurn ? 1 : 0,
+    ]);
+  }
+
+  /**
+   * Gives it ticks of the past to run, one at a time, in order.
+   * @throws CarillonError NOT_FOUND, UNSUPPORTED, QUOTA
+   */
+  backfill(
+    queue: string,
+    scheduleId: string,
+    ticks: readonly number[],
+    suffix: string,
+    requestId: string,
+  ): Promise<ScheduleRecord> {
+    return this.#edit('backfill-schedule', queue, scheduleId, requestId, [JSON.stringify(ticks), suffix]);
+  }
+
+  /** The rows of its ledger, oldest first; times in ms. */
+  async ledger(queue: string, scheduleId: string): Promise<LedgerRow[]> {
+    const rows = await this.shard.client.hvals(this.shard.keys.ledger(identityOf(queue, scheduleId)));
+    return rows.map(readRow).sort((a, b) => a.at - b.at || a.scheduledFor - b.scheduledFor);
+  }
+
+  async #edit(
+    script: string,
+    queue: string,
+    scheduleId: string,
+    requestId: string,
+    args: readonly (string | number)[],
+  ): Promise<ScheduleRecord> {
+    const identity = identityOf(queue, scheduleId);
+    const { status, rest } = await this.shard.run(script, 'deny-oom', [
+      this.shard.base,
+      bucketOf(identity),
+      identity,
+      requestHash(requestId),
+      ...args,
+    ]);
+    if (status !== 'OK') {
+      throw statusError(status, rest[0] === undefined ? undefined : asText(rest[0]), 'scheduleId');
+    }
+    return decodeRecord(asBytes(rest[0])) as ScheduleRecord;
+  }
+}
+
+/** One row of a schedule's ledger: the fate of a tick, or of a span of ticks. */
+export interface LedgerRow {
+  /** The tick, or the last of its span; ms. */
+  scheduledFor: number;
+  what: 'dispatched' | 'caught up' | 'backfilled' | 'triggered' | 'skipped' | 'refused' | 'quarantined';
+  /** When that was decided, ms. */
+  at: number;
+  /** What stands behind the run's id. */
+  suffix: string;
+  /** Why; empty for a run. */
+  reason: string;
+}
+
+function readRow(text: string): LedgerRow {
+  const [scheduledFor = '0', what = '', at = '0', suffix = '', ...reason] = text.split('|');
+  return {
+    scheduledFor: Number(scheduledFor),
+    what: what as LedgerRow['what'],
+    at: Number(at),
+    suffix,
+    reason: reason.join('|'),
+  };
 }

@@ -1,6 +1,6 @@
 import { isCarillonError } from '../domain/errors.js';
 import { compileStored, type StoredPolicies } from '../domain/schedule.js';
-import { Ticks } from '../domain/ticks.js';
+import { type SkippedSpan, Ticks } from '../domain/ticks.js';
 import type { LeaderScripts, OwnedRange, PlanAnswer, PlanItem } from '../redis/leader-scripts.js';
 import { decodeRecord, FLAGS, type ScheduleRecord } from '../redis/record.js';
 import type { Logger } from '../support/logger.js';
@@ -51,7 +51,7 @@ export class Planner {
       const record = decodeRecord(item.record);
       if (record.kind !== 'schedule') return { ...target, op: 'forget' };
       Object.assign(target, { inc: String(record.inc), ver: String(record.ver) });
-      const answer = answerFor(target, record, item.due, now, since);
+      const answer = answerFor(target, record, now, since);
       this.#failures.delete(item.identity);
       return answer;
     } catch (error) {
@@ -80,33 +80,17 @@ interface Target {
 }
 
 /** What to do with a schedule that is on plan. Pure; `since`: its bucket is served without a break since then. */
-function answerFor(
-  target: Target,
-  record: ScheduleRecord,
-  due: boolean,
-  now: number,
-  since: number,
-): PlanAnswer {
+function answerFor(target: Target, record: ScheduleRecord, now: number, since: number): PlanAnswer {
   const policies = JSON.parse(record.policies) as StoredPolicies;
   const ticks = new Ticks(compileStored(policies, target.identity, record.anchor), policies, target.identity);
-  const state = {
-    last: record.last,
-    cur: record.cur,
-    next: record.next,
-    count: record.count,
-    createdAt: record.anchor,
-  };
-  if (due) {
-    if (record.next > 0) return { ...target, op: 'forget' };
+  const { last, cur, next, count } = record;
+  const state = { last, cur, next, count, createdAt: record.anchor };
+  const overdue = (record.flags & FLAGS.overdue) !== 0;
+  if (cur > 0 && !overdue) {
+    if (next > 0) return { ...target, op: 'forget' };
     const successor = ticks.successor(state);
     if (successor === undefined) return { ...target, op: 'end', reason: 'no tick follows' };
-    return {
-      ...target,
-      op: 'append',
-      tail: record.cur || record.last,
-      tick: successor.tick,
-      fireAt: successor.fireAt,
-    };
+    return { ...target, op: 'append', tail: cur, tick: successor.tick, fireAt: successor.fireAt };
   }
   const found = ticks.resolve(state, now, {
     servedFrom: since,
@@ -116,8 +100,8 @@ function answerFor(
   return {
     ...target,
     op: 'resolve',
-    cur: record.cur,
-    last: record.last,
+    cur,
+    last,
     newLast: found.newLast,
     newCur: found.cur?.tick ?? 0,
     newCurFire: found.cur?.fireAt ?? 0,
@@ -125,8 +109,8 @@ function answerFor(
     newNextFire: found.next?.fireAt ?? 0,
     catchUp: found.catchUp,
     ends: found.cur === undefined,
-    skipped:
-      found.skipped === undefined ? [] : [{ at: found.skipped.to, reason: missedReason(found.skipped) }],
+    ...(found.suspends === undefined ? {} : { suspends: found.suspends }),
+    skipped: found.skipped.map((span) => ({ at: span.to, what: span.what, reason: reasonOf(span) })),
   };
 }
 
@@ -135,7 +119,8 @@ function servedFrom(owned: readonly OwnedRange[], bucket: number): number {
   return owned.find((range) => bucket >= range.first && bucket <= range.last)?.servedFrom ?? 0;
 }
 
-function missedReason({ from, to }: { from: number; to: number }): string {
-  if (from === to) return 'missed';
-  return `missed: every tick from ${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
+/** One row stands for the whole span. */
+function reasonOf({ from, to, reason }: SkippedSpan): string {
+  if (from === to) return reason;
+  return `${reason}: every tick from ${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
 }
