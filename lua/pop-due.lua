@@ -3,7 +3,7 @@
 -- flags    deny-oom, allow-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 base text; 4 namespace text; 5 owned bytes; 6 limit count; 7 bytes count; 8 prove bool; 9 latest ms(0 none)
--- returns  OK now popped nextHead planned fenced lower trouble bytes | CLOCK_JUMP now | WRONG_LAYOUT
+-- returns  OK now popped nextHead planned fenced lower trouble bytes taken | CLOCK_JUMP now | WRONG_LAYOUT
 -- cost     O(n log N) for n <= limit records, limit <= 500, bytes <= 1 MB
 
 local tag, layout, base, namespace = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -39,10 +39,9 @@ local ready, keys = {}, {}
 for _, entry in ipairs(taken) do
   if judgeDue(tag, base, entry, now) then
     ready[#ready + 1] = entry
-    if not entry.schedule then
-      entry.key = entry.queue.prefix .. entry.runId
-      keys[#keys + 1] = entry.key
-    end
+    entry.key = entry.queue.prefix .. entry.runId
+    if entry.schedule then entry.key = entry.key .. '@' .. msText(entry.schedule.cur) end
+    keys[#keys + 1] = entry.key
   end
 end
 local standing = #keys > 0 and redis.call('EXISTS', unpack(keys)) > 0
@@ -93,6 +92,7 @@ end
 
 local function dispatchSchedule(entry)
   local change, record = entry.change, entry.schedule
+  entry.free = not standing
   local started, problem = serveSchedule(tag, namespace, entry, record, now, trouble)
   popped = popped + started
   if problem then
@@ -148,4 +148,4 @@ for _, change in ipairs(changes) do
 end
 flushCounts(tag)
 flushHeads(tag, now)
-return { 'OK', now, popped, nextOwnedHead(tag), planned, fencedBuckets, lowerBuckets, trouble, bytes }
+return { 'OK', now, popped, nextOwnedHead(tag), planned, fencedBuckets, lowerBuckets, trouble, bytes, #taken }

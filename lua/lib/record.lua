@@ -69,7 +69,7 @@ local function decodeRecord(text)
     r.count, r.rows, r.grace, r.missed, r.overlap, r.maxOpen, r.maxConcurrent, r.keptRows, r.pauseAfter, r.failures, r.skips, p =
       struct.unpack('>I4I4I4BBBBBBBI2', text, p)
     policiesLength, openLength, waitingLength, p = struct.unpack('>I3I2I2', text, p)
-    for _, time in ipairs({ r.last, r.cur, r.curFire, r.next, r.nextFire, r.check }) do packedTime(time) end
+    packedTime(math.max(r.last, r.cur, r.curFire, r.next, r.nextFire, r.check))
   end
   local optsLength = #text - p + 1 - nameLength - dataLength - policiesLength - openLength - waitingLength - noteLength
   if optsLength < 0 then error('the lengths do not fit the record') end
@@ -119,7 +119,7 @@ local function encodeRecord(r)
   if r.kind == KIND_SCHEDULE then
     optional[#optional + 1] = struct.pack('>I6I6I6I6I6I6', packedTime(r.last), packedTime(r.cur), packedTime(r.curFire),
       packedTime(r.next), packedTime(r.nextFire), packedTime(r.check))
-    optional[#optional + 1] = struct.pack('>I4I4I4BBBBBBBI2I3I2I2', r.count, r.rows, r.grace, r.missed, r.overlap, r.maxOpen,
+      .. struct.pack('>I4I4I4BBBBBBBI2I3I2I2', r.count, r.rows, r.grace, r.missed, r.overlap, r.maxOpen,
       r.maxConcurrent, r.keptRows, r.pauseAfter, r.failures, r.skips, #r.policies, #r.open, #r.waiting)
     runs = r.policies .. r.open .. r.waiting
   end

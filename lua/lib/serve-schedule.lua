@@ -7,17 +7,25 @@ local MISSED_ALL = 2
 -- Plain workers tell nobody that a run ended: a schedule whose runs wait for that is looked at this often (ms).
 local RECHECK = 250
 
+-- Whether anything hangs on which runs are open: runs that may overlap are only counted against their bound.
+local function asksForOpen(record, open)
+  return record.overlap ~= OVERLAP_ALLOW or record.maxConcurrent > 0 or record.pauseAfter > 0 or record.waiting ~= ''
+    or #open + 1 >= record.maxOpen
+end
+
 -- Keeps the runs that are still open: their hash stands and is not finished. Counts failures in a row on the way.
 local function closeFinished(queue, id, record)
+  local known = readRuns(record.open)
+  if not asksForOpen(record, known) then return known end
   local open = {}
-  for _, run in ipairs(readRuns(record.open)) do
+  for _, run in ipairs(known) do
     local key = queue.prefix .. runIdOf(id, run)
     -- pcall: a key of another type under that name is no run of ours.
-    local known = redis.pcall('HMGET', key, 'timestamp', 'finishedOn', 'failedReason')
-    if not known.err and known[1] then
-      if not known[2] then
+    local job = redis.pcall('HMGET', key, 'timestamp', 'finishedOn', 'failedReason')
+    if not job.err and job[1] then
+      if not job[2] then
         open[#open + 1] = run
-      elseif known[3] then
+      elseif job[3] then
         record.failures = math.min(record.failures + 1, 255)
       else
         record.failures = 0
@@ -33,7 +41,8 @@ local function startRun(namespace, entry, record, run)
   local runId = runIdOf(entry.id, run)
   local key = queue.prefix .. runId
   local mark = runMark(namespace, run.at, record.inc)
-  if redis.call('EXISTS', key) == 1 then
+  -- The pop asks for all its ticks in one EXISTS; any other run asks for itself.
+  if not (entry.free and run.kind == RUN_TICK) and redis.call('EXISTS', key) == 1 then
     local opts = redis.call('TYPE', key).ok == 'hash' and redis.call('HGET', key, 'opts')
     return opts and string.find(opts, '"carillon":"' .. mark .. '"', 1, true) and 'DONE' or 'ID_TAKEN'
   end

@@ -28,7 +28,7 @@ end
 local function newEntry(identity, text, fire, change)
   return { identity = identity, text = text, fire = fire, change = change, queueName = false, runId = false, queue = false, key = false, inc = 0,
     scheduledFor = 0, timestamp = 0, requests = '', name = '', data = '', opts = '', priority = 0, lifo = false, generated = false,
-    record = false, schedule = false, id = false }
+    record = false, schedule = false, id = false, free = false }
 end
 
 local function sortByTime(taken)

@@ -26,8 +26,9 @@ export interface PopResult {
   lower: number[];
   /** What was set aside, parked or repaired, one line each: `<WORD> <detail>`. */
   trouble: string[];
-  /** Bytes of records read. */
+  /** Bytes of records read, and how many there were. */
   bytes: number;
+  taken: number;
 }
 
 export interface PlanItem {
@@ -95,6 +96,7 @@ export class LeaderScripts {
       lower: asList(rest[5]).map(asNumber),
       trouble: asList(rest[6]).map(asText),
       bytes: asNumber(rest[7]),
+      taken: asNumber(rest[8]),
     };
   }
 

@@ -115,7 +115,7 @@ export class ShardLoop extends Service {
     }
     const popped = await this.#pop(owned);
     if (popped === undefined) return false;
-    const rested = popped.popped === 0 && popped.trouble.length === 0;
+    const rested = popped.taken === 0 && popped.trouble.length === 0;
     if (popped.planned.length > 0 && (rested || monotonic() - this.#plannedAt > PLAN_TURN)) {
       this.#plannedAt = monotonic();
       const more = await planner.plan(scripts, this.#served.owned(), popped.planned);
@@ -151,7 +151,7 @@ export class ShardLoop extends Service {
     this.#served.resumed(sentAt - this.#goodAt, reply.now);
     this.#goodAt = now;
     coordinator.fed(sentAt);
-    this.#batch.took(now - sentAt, reply.popped);
+    this.#batch.took(now - sentAt, reply.taken);
     this.#headroom.used(reply.bytes);
     this.#sleeper.replied(reply.now, reply.nextHead);
     report.popped(reply);
