@@ -93,7 +93,8 @@ export const DEFAULT_MAX_OPEN_RUNS = 32;
 export const DEFAULT_KEPT_RUNS = 50;
 export const DEFAULT_GRACE = 30_000;
 export const DEFAULT_CATCHUP_WINDOW = 86_400_000;
-const LONGEST_GRACE = 0xffffffff;
+/** ms; a record holds it in four bytes. */
+export const LONGEST_GRACE = 0xffffffff;
 
 const TIMING_KEYS = [
   'cron',
