@@ -30,7 +30,11 @@ if token > 0 then
   redis.call('HSET', key, 'beat', now)
   return { 'HELD', token, leader[4] }
 end
-if leader[1] and age < stale and verb ~= 'force' then return { 'STANDBY', leader[1], age } end
+if leader[1] and age < stale and verb ~= 'force' then
+  -- A beat from before TIME stepped back would keep others out for as long as the step: its age counts from now on.
+  if tonumber(leader[3]) > now then redis.call('HSET', key, 'beat', now) end
+  return { 'STANDBY', leader[1], age }
+end
 
 local number, highest = 1, tonumber(leader[2]) or 0
 for _, fence in ipairs(redis.call('HVALS', tag .. ':fence')) do

@@ -26,10 +26,6 @@ countRecord(queueName, record, 1)
 if record.kind == KIND_SCHEDULE then
   record.failures, record.skips = 0, 0
   if record.waiting ~= '' then record.check = now end
-  if record.cur > 0 and record.cur <= now then
-    -- Ticks of the pause are the planner's to judge by policy; none may fire from here.
-    setFlag(record, FLAG_OVERDUE, true)
-    setFlag(record, FLAG_RESUMED, true)
-  end
+  if record.cur > 0 and record.cur <= now then leaveToPlanner(record) end
 end
 return storeEdited(record, now)

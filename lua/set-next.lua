@@ -11,6 +11,7 @@
 --   defer:   planAt                        asks again later
 --   suspend: reason | end: reason          leaves the schedule without a pending tick
 --   forget:                                a plan entry without a record
+--   quarantine: reason                     the record cannot be read
 
 local tag, layout = ARGV[1], ARGV[2]
 
@@ -22,6 +23,7 @@ local tag, layout = ARGV[1], ARGV[2]
 --- @include "history"
 --- @include "runs"
 --- @include "ledger"
+--- @include "quarantine"
 --- @include "fence"
 --- @include "fence-order"
 --- @include "owned"
@@ -35,6 +37,9 @@ local function tailOf(record)
   if record.cur > 0 then return record.cur end
   return record.last
 end
+
+-- What cannot be stored is asked for again after this (ms).
+local BAD_RECORD_REST = 60000
 
 local operations = {}
 
@@ -72,6 +77,7 @@ function operations.resolve(record, answer, identity)
     record.note = answer.suspends
   elseif answer.ends and #waiting == 0 then
     record.state = STATE_ENDED
+    writeHistory(tag, now, identity, record.last, 'ended', 'no tick follows')
   end
 end
 
@@ -86,6 +92,11 @@ function operations.suspend(record, answer, identity)
   record.state = STATE_SUSPENDED
   record.note = string.sub(answer.reason, 1, 500)
   writeHistory(tag, now, identity, record.cur, 'suspended', answer.reason)
+end
+
+-- An answer without an operation: a plan entry that nothing needs to be done about.
+local function conflict()
+  return 'CONFLICT'
 end
 
 local outcomes = {}
@@ -107,24 +118,34 @@ for _, answer in ipairs(cjson.decode(ARGV[4])) do
       redis.call('ZREM', at .. ':plan', identity)
     elseif not read then
       outcome = 'BAD_RECORD'
+      -- A newer format is not ours to judge; it is asked for again.
+      if answer.op == 'quarantine' and not string.find(tostring(record), 'FORMAT', 1, true) then
+        quarantine(tag, bucket, identity, text, answer.reason, now)
+        redis.call('HDEL', at .. ':jobs', identity)
+        unindex(tag, bucket, identity)
+        countState(string.match(identity, '^[^:]*'), 'schedules', -1)
+        outcome = 'OK'
+      end
     elseif record.kind ~= KIND_SCHEDULE or record.state ~= STATE_SCHEDULED then
       redis.call('ZREM', at .. ':plan', identity)
       outcome = 'CONFLICT'
     elseif string.format('%.0f', record.inc) ~= answer.inc or string.format('%.0f', record.ver) ~= answer.ver then
       outcome = 'CONFLICT'
     else
-      local operation = operations[answer.op]
-      local done = operation and operation(record, answer, identity) or (operation and 'OK') or 'CONFLICT'
-      if done == 'OK' then
-        local stored, problem = pcall(storePending, tag, bucket, identity, record, now)
-        if not stored then outcome = 'BAD_RECORD ' .. tostring(problem) end
-        -- What is still asked for after an answer is asked again at once; storePending kept its place.
-        if stored and needsPlan(record) then redis.call('ZADD', at .. ':plan', now, identity) end
-      elseif done == 'KEPT' then
-        redis.call('ZREM', at .. ':plan', identity)
+      -- Each in its own try: what raises for one record must not stop the others.
+      local fine, refusal = pcall(operations[answer.op] or conflict, record, answer, identity)
+      if fine and not refusal then fine, refusal = pcall(storePending, tag, bucket, identity, record, now) end
+      if not fine then
+        outcome = 'BAD_RECORD ' .. tostring(refusal)
+        redis.call('ZADD', at .. ':plan', 'XX', now + BAD_RECORD_REST, identity)
       else
-        outcome = done
-        if not needsPlan(record) then redis.call('ZREM', at .. ':plan', identity) end
+        outcome = refusal or 'OK'
+        -- What is still asked for after an answer is asked again at once.
+        if refusal == 'KEPT' or not needsPlan(record) then
+          redis.call('ZREM', at .. ':plan', identity)
+        elseif not refusal then
+          redis.call('ZADD', at .. ':plan', now, identity)
+        end
       end
     end
   end

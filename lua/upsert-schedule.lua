@@ -5,7 +5,7 @@
 -- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 definition json; 8 name text; 9 data json; 10 options json; 11 policies json
 -- returns  OK record now | CONFLICT | RETRY now last | NOT_FOUND | ID_IN_USE | WRONG_LAYOUT | BAD_RECORD
 -- cost     O(log N)
--- definition: inc, ver ("" to create), asOf, anchor, cur, curFire, next, nextFire, keepTicks, grace, missed, overlap,
+-- definition: inc, ver ("" to create), last, asOf, anchor, cur, curFire, next, nextFire, keepTicks, grace, missed, overlap,
 -- maxOpen, maxConcurrent, keptRows, pauseAfter, priority, lifo.
 
 --- @include "clock"
@@ -32,6 +32,8 @@ if text then
   if record.kind ~= KIND_SCHEDULE then return { 'ID_IN_USE' } end
   if answeredBefore(record.requests, request) then return { 'OK', text, now } end
   if string.format('%.0f', record.inc) ~= wanted.inc or string.format('%.0f', record.ver) ~= wanted.ver then return { 'CONFLICT' } end
+  -- A tick fired since the client read it: new ticks come after that one, and one less is left of a limit.
+  if not wanted.keepTicks and record.last ~= wanted.last then return { 'CONFLICT' } end
 elseif wanted.inc ~= '' then
   return { 'CONFLICT' }
 end
@@ -44,12 +46,11 @@ if not record then
   if wanted.cur > 0 and wanted.cur <= (spentLast or 0) then return { 'RETRY', now, spentLast } end
   local inc = takeInc(tag, now, 1)
   record = { format = FORMAT, kind = KIND_SCHEDULE, state = STATE_SCHEDULED, flags = 0, inc = inc, ver = inc, requests = spentRequests or '',
-    last = spentLast or 0, cur = 0, curFire = 0, next = 0, nextFire = 0, check = 0, count = 0,
-    rows = 0, failures = 0, skips = 0, open = '', waiting = '', keptRows = wanted.keptRows, timestamp = math.floor(inc / INC_PER_MS) }
-  countRecord(queueName, record, 1)
+    last = spentLast or 0, cur = 0, curFire = 0, next = 0, nextFire = 0, check = 0, count = 0, rows = 0, failures = 0, skips = 0,
+    open = '', waiting = '', keptRows = wanted.keptRows, timestamp = math.floor(inc / INC_PER_MS) }
 else
+  countRecord(queueName, record, -1)
   record.ver = takeInc(tag, now, 1)
-  if not wanted.keepTicks and record.state == STATE_ENDED then record.state = STATE_SCHEDULED end
 end
 if not wanted.keepTicks then
   -- An edit never fires at an old time: an overdue tick of the old definition is recorded, not run.
@@ -62,8 +63,12 @@ if not wanted.keepTicks then
   record.at = wanted.anchor
   setFlag(record, FLAG_OVERDUE, false)
   setFlag(record, FLAG_RESUMED, false)
+  -- Other times start it again, unless a person paused it.
+  if record.state == STATE_SUSPENDED then record.note = nil end
+  if record.state == STATE_ENDED or record.state == STATE_SUSPENDED then record.state = STATE_SCHEDULED end
   if record.cur == 0 and wanted.ends then record.state = STATE_ENDED end
 end
+countRecord(queueName, record, 1)
 record.grace, record.missed, record.overlap = wanted.grace, wanted.missed, wanted.overlap
 record.maxOpen, record.maxConcurrent, record.pauseAfter = wanted.maxOpen, wanted.maxConcurrent, wanted.pauseAfter
 if record.keptRows ~= wanted.keptRows then

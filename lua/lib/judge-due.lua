@@ -6,7 +6,12 @@ local function setAside(tag, entry, reason, now)
   quarantine(tag, entry.change.bucket, entry.identity, entry.text, reason, now)
   entry.change.drop[#entry.change.drop + 1] = entry.identity
   local read, record = pcall(decodeRecord, entry.text)
-  if read and entry.queueName then countRecord(entry.queueName, record, -1) end
+  if read and entry.queueName then
+    countRecord(entry.queueName, record, -1)
+  elseif entry.queueName then
+    -- What it was counted as, as far as its first byte tells.
+    countState(entry.queueName, (string.byte(entry.text) or 0) % 16 == KIND_SCHEDULE and 'schedules' or 'scheduled', -1)
+  end
   trouble[#trouble + 1] = 'QUARANTINED ' .. entry.identity .. ' ' .. reason
 end
 

@@ -85,6 +85,12 @@ local function storePending(tag, bucket, identity, record, now)
   end
 end
 
+-- The pending tick of a schedule came while it was paused or its queue broken: the planner judges it by policy, no pop does.
+local function leaveToPlanner(record)
+  setFlag(record, FLAG_OVERDUE, true)
+  setFlag(record, FLAG_RESUMED, true)
+end
+
 local function markBroken(tag, queueName, reason, now)
   redis.call('HSETNX', tag .. ':queues', queueName .. ':broken', string.format('%.0f', now) .. '|' .. reason)
 end

@@ -63,18 +63,14 @@ export interface KeysLook {
   dedupQueues: string[];
 }
 
-/**
- * Walks all keys of the database once, by SCAN; those under the tag are held against what is known.
- * @param generations the present ones of `spent` and `spentShort`.
- */
-export async function checkKeys(
-  context: DoctorContext,
-  generations: { spent: number; spentShort: number },
-): Promise<KeysLook> {
-  const { client, keys, findings } = context;
+/** Walks all keys of the database once, by SCAN; those under the tag are held against what is known. */
+export async function checkKeys({ client, keys, findings }: DoctorContext): Promise<KeysLook> {
   const look: KeysLook = { keys: 0, unreadable: new Set(), unreadableParts: new Set(), dedupQueues: [] };
   const head = `${keys.tag}:`;
   const seen = new Set<string>();
+  const meta = (await client.type(keys.meta)) === 'hash';
+  const [spent, spentShort] = meta ? await client.hmget(keys.meta, 'spent', 'spentShort') : [];
+  const generations = { spent: Number(spent ?? Number.NaN), spentShort: Number(spentShort ?? Number.NaN) };
   let cursor = '0';
   do {
     const [next, found] = await client.scan(cursor, 'MATCH', `${escapeGlob(head)}*`, 'COUNT', PAGE);
@@ -128,6 +124,7 @@ function judgeKey(
   return [];
 }
 
-function escapeGlob(text: string): string {
+/** A text that SCAN's MATCH takes as it is. */
+export function escapeGlob(text: string): string {
   return text.replace(/[\\*?[\]]/g, '\\$&');
 }

@@ -59,16 +59,18 @@ async function fenceProblems(context: DoctorContext): Promise<Problem[]> {
   const now = await context.now();
   const served = holder && beat && now - Number(beat) < context.staleAfter;
   const mine = served ? `${epoch}|${token}|${holder}` : undefined;
-  return judgeFences(fences, mine, token === null || token === undefined ? undefined : Number(token));
+  const highest = token && epoch ? { number: Number.parseInt(epoch, 10), token: Number(token) } : undefined;
+  return judgeFences(fences, mine, highest);
 }
 
 /**
- * Pure. `leader` is the fence text of the one who leads now, if anybody does; `token` the highest that was given out.
+ * Pure. `leader` is the fence text of the one who leads now, if anybody does; `highest` what was given out last, if
+ * this namespace is coordinated here.
  */
 export function judgeFences(
   fences: Readonly<Record<string, string>>,
   leader: string | undefined,
-  token: number | undefined,
+  highest: { number: number; token: number } | undefined,
 ): Problem[] {
   const problems: Problem[] = [];
   const say = (subject: string, detail: string) =>
@@ -80,10 +82,10 @@ export function judgeFences(
       say(`field ${field}`, 'it is no bucket');
       continue;
     }
-    const parts = /^\d+\|[^|]*\|(\d+)\|[^|]*$/.exec(fence);
+    const parts = /^(\d+)\|[^|]*\|(\d+)\|[^|]*$/.exec(fence);
     if (parts === null) say(`bucket ${field}`, `its fence ${JSON.stringify(fence)} cannot be read`);
-    else if (token !== undefined && Number(parts[1]) > token) {
-      say(`bucket ${field}`, `its fence ${fence} is above the highest token given out, ${token}`);
+    else if (highest !== undefined && isAbove(Number(parts[1]), Number(parts[2]), highest)) {
+      say(`bucket ${field}`, `its fence ${fence} is above the highest token given out, ${highest.token}`);
     } else if (leader !== undefined && fence !== leader) {
       say(`bucket ${field}`, `its fence is ${fence}, the leader's ${leader}`);
     }
@@ -100,6 +102,11 @@ export function judgeFences(
     say('fences', `they differ: ${[...texts.keys()].slice(0, 3).join(', ')}`);
   }
   return problems;
+}
+
+/** Fences are ordered by the number of their epoch, then by token. */
+function isAbove(number: number, token: number, highest: { number: number; token: number }): boolean {
+  return number > highest.number || (number === highest.number && token > highest.token);
 }
 
 /** The heads are promised for timers that are due within this: a minute's re-read and a horizon of two minutes (ms). */

@@ -15,7 +15,7 @@ import {
 } from './doctor-leader.js';
 import { checkOverdue } from './doctor-overdue.js';
 import { judgePlace } from './doctor-place.js';
-import { checkQueue, suspectMarks } from './doctor-queues.js';
+import { bullQueues, checkQueue, suspectMarks } from './doctor-queues.js';
 import { checkLayout } from './doctor-server.js';
 
 /** How much was looked at. */
@@ -33,15 +33,11 @@ export interface Looked {
 export async function examineNamespace(
   all: DoctorContext,
 ): Promise<{ looked: Looked; leader: Leader | undefined }> {
-  const { client, keys, findings } = all;
+  const { keys, findings } = all;
   const looked = { keys: 0, records: 0, quarantined: 0, queues: 0, runs: 0, deduplicated: 0 };
   if ((await checkLayout(all)) === 'absent') return { looked, leader: undefined };
 
-  const [spent, spentShort] = await client.hmget(keys.meta, 'spent', 'spentShort');
-  const found = await checkKeys(all, {
-    spent: Number(spent ?? Number.NaN),
-    spentShort: Number(spentShort ?? Number.NaN),
-  });
+  const found = await checkKeys(all);
   looked.keys = found.keys;
   const context = { ...all, buckets: all.buckets.filter((bucket) => !found.unreadable.has(bucket)) };
   const readable = (part: string) => !found.unreadableParts.has(part);
@@ -61,7 +57,7 @@ export async function examineNamespace(
   if (readable('leader')) await checkOverdue(context, walk.earliest);
   if (readable('meta')) await checkCounter(context, walk.newest);
 
-  const queues = new Set([...walk.queues, ...found.dedupQueues]);
+  const queues = new Set([...walk.queues, ...found.dedupQueues, ...(await bullQueues(context))]);
   if (readable('queues')) {
     if (context.buckets.length === BUCKETS) suspectCounts(context, walk.tally);
     const { counts, broken, unknown } = await readQueues(context);

@@ -3,6 +3,7 @@ import type { DoctorContext } from './doctor-context.js';
 import { replies } from './doctor-context.js';
 import { readQueues } from './doctor-counts.js';
 import type { Problem } from './doctor-finding.js';
+import { escapeGlob } from './doctor-keys.js';
 
 /** BullMQ's keys that dispatch touches, with the types they may have; lua/lib/enqueue.lua repeats them. */
 const QUEUE_KEYS = {
@@ -17,6 +18,22 @@ const QUEUE_KEYS = {
 const PAGE = 500;
 /** Ids of one list that are looked at; a longer list is judged by its newest ones. */
 const MOST_IDS = 50_000;
+
+/** The queues that BullMQ knows under the prefix: by their meta hashes, which a queue's first user writes. */
+export async function bullQueues({ client, base }: DoctorContext): Promise<string[]> {
+  const names = new Set<string>();
+  const pattern = `${escapeGlob(base)}*:meta`;
+  let cursor = '0';
+  do {
+    const [next, found] = await client.scan(cursor, 'MATCH', pattern, 'COUNT', 1000, 'TYPE', 'hash');
+    cursor = next;
+    for (const key of found) {
+      const name = key.slice(base.length, -':meta'.length);
+      if (name !== '' && !name.includes(':')) names.add(name);
+    }
+  } while (cursor !== '0');
+  return [...names];
+}
 
 /** Types of a queue's keys, and whether our tier holds it for broken. @returns the number of ids looked at. */
 export async function checkQueue(context: DoctorContext, queue: string): Promise<number> {

@@ -33,11 +33,15 @@ export async function checkServer({ client, findings }: DoctorContext): Promise<
     findings.add({ check: 'server', severity: 'warning', subject: 'redis', detail });
   }
   const clockOffset = await measureOffset(client);
-  if (Math.abs(clockOffset) > CLOCK_SLACK) {
-    const detail = `Redis’ clock is ${Math.abs(clockOffset)} ms ${clockOffset > 0 ? 'ahead of' : 'behind'} this machine’s`;
-    findings.add({ check: 'clock', severity: 'warning', subject: 'clock', detail });
-  }
+  for (const problem of judgeClock(clockOffset)) findings.add(problem);
   return { ...facts, clockOffset };
+}
+
+/** Pure. `offset`: Redis' clock minus this machine's, in ms. */
+export function judgeClock(offset: number): Problem[] {
+  if (Math.abs(offset) <= CLOCK_SLACK) return [];
+  const detail = `Redis’ clock is ${Math.abs(offset)} ms ${offset > 0 ? 'ahead of' : 'behind'} this machine’s`;
+  return [{ check: 'clock', severity: 'warning', subject: 'clock', detail }];
 }
 
 /** The quickest of a few round trips tells the offset best. */
@@ -66,7 +70,10 @@ function infoNumber(info: string, name: string): number {
 export async function checkLayout(context: DoctorContext): Promise<'present' | 'absent'> {
   const { client, keys, prefix, findings } = context;
   const stored = await client.get(keys.layout);
-  const hash = await client.hget(keys.meta, 'layout').catch(() => null);
+  const meta = await client.type(keys.meta);
+  // Of the wrong type it is told of by another check.
+  if (meta !== 'hash' && meta !== 'none') return 'present';
+  const hash = await client.hget(keys.meta, 'layout');
   const say = (severity: Problem['severity'], subject: string, detail: string) =>
     findings.add({ check: 'layout', severity, subject, detail });
   if (stored === null) {

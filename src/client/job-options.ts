@@ -1,6 +1,7 @@
 import { checkBoolean, checkInteger, checkObject, checkOneOf, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { parseDuration } from '../domain/durations.js';
+import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { LONGEST_ID } from '../domain/ids.js';
 import { type Instant, LAST_INSTANT, parseInstant } from '../domain/instant.js';
 import { type JobsOptions, PRIORITY_LIMIT } from '../queue/bullmq.js';
@@ -101,6 +102,31 @@ export function resolveOptions(opts: JobOptions): ResolvedOptions {
   }
   if (opts.requestId !== undefined) resolved.requestId = checkRequestId(opts.requestId);
   return resolved;
+}
+
+/**
+ * Checks the options that a queue gives to each job that does not say otherwise.
+ * @throws CarillonError as {@link resolveOptions}, with `defaultJobOptions.` before the field.
+ */
+export function checkDefaultOptions(defaults: unknown): void {
+  const given = checkObject('defaultJobOptions', defaults);
+  for (const key of ['jobId', 'requestId', 'at']) {
+    if (given[key] !== undefined) {
+      refuse(`defaultJobOptions.${key}`, given[key], 'belongs to one job', 'Give it to that job.');
+    }
+  }
+  try {
+    resolveOptions(given);
+  } catch (error) {
+    if (!isCarillonError(error)) throw error;
+    const { code, message, todo, field = '' } = error;
+    const value = given[field.split('.')[0] ?? ''];
+    throw new CarillonError(code, `defaultJobOptions.${message}`, {
+      field: `defaultJobOptions.${field}`,
+      given: value,
+      todo,
+    });
+  }
 }
 
 /** @throws CarillonError INVALID_OPTION */

@@ -1,24 +1,28 @@
+import { checkObject, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
-import { CarillonError } from '../domain/errors.js';
 import { checkSchedule, type StoredPolicies } from '../domain/schedule.js';
-import type { ScheduleInfo } from './schedules.js';
+import type { ScheduleInfo } from './schedule-info.js';
 
 /** BullMQ's own form of a schedule: the second argument of `upsertJobScheduler`. */
 export interface JobSchedulerOptions {
   pattern?: string;
   /** ms */
   every?: number;
+  /** ms; moves the ticks of `every` off the multiples of it that count from 1970. */
+  offset?: number;
   tz?: string;
   startDate?: Date | string | number;
   endDate?: Date | string | number;
   limit?: number;
+  /** An `every` starts at once anyway; for a pattern it is refused. */
+  immediately?: boolean;
 }
 
 /** What BullMQ's `getJobScheduler` gives. Times in ms. */
 export interface JobSchedulerJson<Data = unknown> {
   key: string;
-  id: string;
   name: string;
+  /** Ticks so far, the pending one included. */
   iterationCount: number;
   next?: number;
   limit?: number;
@@ -27,15 +31,14 @@ export interface JobSchedulerJson<Data = unknown> {
   tz?: string;
   pattern?: string;
   every?: number;
-  template: { data?: Data; opts?: Record<string, unknown> };
+  offset?: number;
+  template?: { data?: Data; opts?: Record<string, unknown> };
 }
 
-const KNOWN = ['pattern', 'every', 'tz', 'startDate', 'endDate', 'limit'];
+const KNOWN = ['pattern', 'every', 'offset', 'tz', 'startDate', 'endDate', 'limit', 'immediately'];
 /** Options of BullMQ's that we refuse, and what does their work here. */
 const REFUSED: Record<string, string> = {
-  immediately: 'Add a job beside the schedule: queue.add(name, data). An every starts at once anyway.',
   count: 'Leave it out: Carillon counts ticks itself.',
-  offset: 'Use queue.schedules.upsert with every and phase.',
   key: 'Leave it out: the id is the key.',
   jobId: 'Leave it out: run ids are <schedule>@<ms>.',
   prevMillis: 'Leave it out: it is BullMQ’s own.',
@@ -44,53 +47,85 @@ const REFUSED: Record<string, string> = {
 /**
  * BullMQ's behaviour, stated (I11): the newest missed tick runs, runs may overlap, an `every` starts at once.
  * @param hostZone the host's time zone; BullMQ reads a pattern without `tz` in it, we never do.
- * @throws CarillonError INVALID_OPTION, UNSUPPORTED
+ * @throws CarillonError INVALID_OPTION, INVALID_CRON, INVALID_TIME_ZONE, INVALID_DURATION, UNSUPPORTED
  */
 export function fromJobSchedulerForm(
   options: JobSchedulerOptions,
   seed: string,
   hostZone: string,
 ): StoredPolicies {
-  if (typeof options !== 'object' || options === null) {
-    throw new CarillonError('INVALID_OPTION', 'repeatOpts must be an object', {
-      field: 'repeatOpts',
-      given: options,
-    });
-  }
+  checkObject('repeatOpts', options);
   for (const [field, todo] of Object.entries(REFUSED)) {
     const given = (options as Record<string, unknown>)[field];
-    if (given !== undefined)
-      throw new CarillonError('UNSUPPORTED', `${field} is refused`, { field, given, todo });
+    if (given !== undefined) refuse(field, given, 'is refused', todo, 'UNSUPPORTED');
   }
   rejectUnknown(options, KNOWN);
-  if (options.pattern !== undefined && options.tz === undefined && !isUtc(hostZone)) {
-    throw new CarillonError(
-      'INVALID_OPTION',
-      `tz is missing, and this host’s zone is ${hostZone}: BullMQ would read the pattern in it, so hosts would disagree`,
-      { field: 'tz', todo: `Write tz: '${hostZone}', or tz: 'UTC'.` },
+  const { immediately, offset, ...timing } = options;
+  if (immediately && options.every === undefined) {
+    refuse(
+      'immediately',
+      immediately,
+      'is refused for a pattern',
+      'Add a job beside it: queue.add(name, data).',
+      'UNSUPPORTED',
     );
   }
-  const policies = checkSchedule({ ...options, missed: 'latest', overlap: 'allow' }, seed);
-  return policies.every === undefined ? policies : { ...policies, startsAtOnce: true };
+  if (options.pattern !== undefined && options.tz === undefined && !isUtc(hostZone)) {
+    refuse(
+      'tz',
+      undefined,
+      `is missing, and this host’s zone is ${hostZone}: BullMQ would read the pattern in it, so hosts would disagree`,
+      `Write tz: '${hostZone}', or tz: 'UTC'.`,
+    );
+  }
+  const aligned = alignment(options);
+  const policies = checkSchedule({ ...timing, ...aligned, missed: 'latest', overlap: 'allow' }, seed);
+  const startsAtOnce = policies.every !== undefined && aligned === undefined;
+  return startsAtOnce ? { ...policies, startsAtOnce } : policies;
+}
+
+/** An `every` with an offset does not start at once: BullMQ waits for the next slot. */
+function alignment({
+  every,
+  offset,
+  startDate,
+}: JobSchedulerOptions): { anchor: number; phase: number } | undefined {
+  // BullMQ takes 0 for none, and lets patterns ignore it.
+  if (!offset || every === undefined) return undefined;
+  if (startDate !== undefined) {
+    refuse('offset', offset, 'and startDate exclude each other', 'Leave one out: a start date is an offset.');
+  }
+  return { anchor: 0, phase: offset };
 }
 
 /** A schedule as BullMQ's getters give it. */
 export function toJobSchedulerForm(info: ScheduleInfo): JobSchedulerJson {
   const { cron, every, tz, startDate, endDate, limit } = info.definition;
-  return {
+  const { name, data, opts } = info.template;
+  const offset = every === undefined || info.next === undefined ? undefined : info.next % every;
+  const template = { ...(isEmpty(data) ? {} : { data }), ...(isEmpty(opts) ? {} : { opts }) };
+  const json = {
     key: info.id,
-    id: info.id,
-    name: info.template.name,
-    iterationCount: info.count,
-    ...(info.next === undefined ? {} : { next: info.next }),
-    ...(limit === undefined ? {} : { limit }),
-    ...(startDate === undefined ? {} : { startDate }),
-    ...(endDate === undefined ? {} : { endDate }),
-    ...(tz === undefined ? {} : { tz }),
-    ...(cron === undefined ? {} : { pattern: cron.join(' | ') }),
-    ...(every === undefined ? {} : { every }),
-    template: { data: info.template.data, opts: info.template.opts },
+    name,
+    iterationCount: info.count + (info.next === undefined ? 0 : 1),
+    next: info.next,
+    limit,
+    startDate,
+    endDate,
+    tz,
+    pattern: cron?.join(' | '),
+    every,
+    offset,
+    template: isEmpty(template) ? undefined : template,
   };
+  return Object.fromEntries(
+    Object.entries(json).filter(([, value]) => value !== undefined),
+  ) as unknown as JobSchedulerJson;
+}
+
+/** BullMQ leaves `{}` out. */
+function isEmpty(value: unknown): boolean {
+  return JSON.stringify(value) === '{}';
 }
 
 function isUtc(zone: string): boolean {

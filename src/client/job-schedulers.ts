@@ -1,11 +1,13 @@
-import { checkScheduleId } from '../domain/ids.js';
+import { refuse } from '../config/check.js';
+import { checkScheduleId, identityOf } from '../domain/ids.js';
 import {
   fromJobSchedulerForm,
   type JobSchedulerJson,
   type JobSchedulerOptions,
   toJobSchedulerForm,
 } from './job-scheduler-form.js';
-import type { ScheduleInfo, Schedules, ScheduleTemplate } from './schedules.js';
+import type { ScheduleInfo } from './schedule-info.js';
+import type { Schedules, ScheduleTemplate } from './schedules.js';
 
 /** BullMQ's Job Schedulers over our schedules: the same ids, the same getters, none of their chain. */
 export class JobSchedulers {
@@ -17,8 +19,14 @@ export class JobSchedulers {
 
   async upsert(id: string, options: JobSchedulerOptions, template: ScheduleTemplate): Promise<ScheduleInfo> {
     checkScheduleId(id, 'jobSchedulerId');
-    const policies = fromJobSchedulerForm(options, `${this.queueName}:${id}`, this.hostZone);
-    return this.schedules.store(id, policies, template);
+    const policies = fromJobSchedulerForm(options, identityOf(this.queueName, id), this.hostZone);
+    const { endDate } = policies;
+    const judge = (now: number) => {
+      // BullMQ's own rule; a schedule of ours just ends.
+      if (endDate !== undefined && endDate < now)
+        refuse('endDate', options.endDate, 'has passed', 'Give a later one, or leave it out.');
+    };
+    return this.schedules.store(id, policies, template, { judge });
   }
 
   async get(id: string): Promise<JobSchedulerJson | undefined> {

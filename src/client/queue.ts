@@ -6,6 +6,7 @@ import {
   type TimerOptions,
 } from '../config/queue-options.js';
 import type { Duration } from '../domain/durations.js';
+import { CarillonError } from '../domain/errors.js';
 import { tickRunId } from '../domain/ids.js';
 import { BullQueue, type BullQueueOptions, SpanKind, TelemetryAttributes } from '../queue/bullmq.js';
 import { TimerBackend } from '../queue/timer-backend.js';
@@ -20,7 +21,7 @@ import { Submitter } from '../redis/submitter.js';
 import { defaultLogger } from '../support/logger.js';
 import { Job } from './job.js';
 import { jobIds } from './job-ids.js';
-import { checkRequestId, type JobOptions } from './job-options.js';
+import { checkDefaultOptions, checkRequestId, type JobOptions } from './job-options.js';
 import type { JobSchedulerJson, JobSchedulerOptions } from './job-scheduler-form.js';
 import { JobSchedulers } from './job-schedulers.js';
 import { type EditOptions, type JobChange, PendingEdits } from './pending-edits.js';
@@ -33,7 +34,7 @@ export interface QueueOptions
   extends Omit<BullQueueOptions, 'connection' | 'defaultJobOptions'>,
     TimerOptions {
   /** Where Redis is: a URL, ioredis options, or an ioredis client. Defaults to 127.0.0.1:6379. */
-  connection?: RedisConnectionOptions;
+  connection?: RedisConnectionOptions | BullQueueOptions['connection'];
   /** Options of each job that does not say otherwise. */
   defaultJobOptions?: JobOptions;
 }
@@ -82,6 +83,7 @@ export class Queue<
    */
   constructor(name: string, options: QueueOptions = {}, backendFactory?: undefined) {
     const timers = resolveQueueOptions(name, options);
+    if (options.defaultJobOptions !== undefined) checkDefaultOptions(options.defaultJobOptions);
     if (backendFactory !== undefined) {
       refuse(
         'backendFactory',
@@ -91,7 +93,7 @@ export class Queue<
         'UNSUPPORTED',
       );
     }
-    const opened = openRedis(options.connection ?? {}, PRODUCER_CONNECTION);
+    const opened = openRedis((options.connection ?? {}) as RedisConnectionOptions, PRODUCER_CONNECTION);
     const prefix = options.prefix ?? 'bull';
     const shard = new Shard(opened.client, {
       namespace: timers.namespace ?? defaultNamespace(prefix),
@@ -99,7 +101,7 @@ export class Queue<
     });
     const scripts = new JobScripts(shard);
     const parts = { client: opened.client, shard, scripts, maxPayload: timers.maxPayload };
-    super(name, { ...options, connection: opened.client }, (queueName, bullOptions) => {
+    super(name, { ...options, connection: asBullmqGivesIt(options.connection) }, (queueName, bullOptions) => {
       return new TimerBackend(queueName, bullOptions, parts);
     });
     this.#timers = timers;
@@ -126,12 +128,19 @@ export class Queue<
    * @throws CarillonError; nothing was written, unless the code is REDIS_UNAVAILABLE: then repeat the call with the
    *   same `jobId` or `requestId`.
    */
-  override async add(
+  override add(
     name: NameType,
     data: DataType,
     opts?: JobOptions,
-  ): Promise<Job<DataType, ResultType, NameType>> {
-    return (await super.add(name, data, opts)) as Job<DataType, ResultType, NameType>;
+  ): Promise<Job<DataType, ResultType, NameType>>;
+  /** The same for a queue whose type names a payload a job name: `new Queue<{ send: { to: string } }>(...)`. */
+  override add<N extends keyof DataType & string>(
+    name: N,
+    data: DataType[N],
+    opts?: JobOptions,
+  ): Promise<Job<DataType[N], ResultType, N>>;
+  override async add(name: string, data: unknown, opts?: JobOptions): Promise<unknown> {
+    return super.add(name as NameType, data as DataType, opts);
   }
 
   protected override async addJob(
@@ -264,6 +273,19 @@ export class Queue<
     await this.#edits.update(jobId, change, this.jobsOpts, options);
   }
 
+  /** BullMQ's own chain of scheduled jobs is not used. @throws CarillonError UNSUPPORTED, when awaited */
+  override get jobScheduler(): Promise<never> {
+    const refused = Promise.reject(
+      new CarillonError('UNSUPPORTED', 'BullMQ’s JobScheduler is not used: schedules live in the timers', {
+        field: 'jobScheduler',
+        todo: 'Use queue.schedules, or upsertJobScheduler and its getters.',
+      }),
+    );
+    // Read without being awaited, as an inspector does, it must not end the process.
+    refused.catch(() => undefined);
+    return refused;
+  }
+
   protected override get Job(): typeof Job {
     return Job;
   }
@@ -310,6 +332,12 @@ export class Queue<
     if (opts.at !== undefined) job.delay = Math.max(0, job.scheduledFor - job.timestamp);
     return job;
   }
+}
+
+/** Others read `queue.opts.connection` to make a worker, as @nestjs/bullmq does: it stays what was given. */
+function asBullmqGivesIt(connection: QueueOptions['connection']): BullQueueOptions['connection'] {
+  if (typeof connection === 'string') return { url: connection };
+  return (connection ?? {}) as BullQueueOptions['connection'];
 }
 
 /** The zone that BullMQ would read a pattern in. */

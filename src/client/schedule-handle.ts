@@ -1,4 +1,5 @@
-import { CarillonError } from '../domain/errors.js';
+import { checkInteger } from '../config/check.js';
+import { CarillonError, isCarillonError } from '../domain/errors.js';
 import type { ExplainedTime } from '../domain/fire-times-explain.js';
 import { type Instant, parseInstant } from '../domain/instant.js';
 import { compileStored, type StoredPolicies } from '../domain/schedule.js';
@@ -6,7 +7,18 @@ import type { JobScripts } from '../redis/job-scripts.js';
 import type { ScheduleRecord } from '../redis/record.js';
 import { newRequestId, requestHash } from '../redis/request-id.js';
 import type { LedgerRow, ScheduleScripts } from '../redis/schedule-scripts.js';
-import type { ScheduleInfo } from './schedules.js';
+import { checkRequestId } from './job-options.js';
+import { describeSchedule, type ScheduleInfo } from './schedule-info.js';
+
+/** Sent again with each repeat of the same change, which then has its effect once. */
+interface ChangeOptions {
+  /** Defaults to a new random one a call. */
+  requestId?: string;
+}
+
+const LONGEST_NOTE = 500;
+/** What a record keeps of runs that wait. */
+const MOST_TICKS = 1000;
 
 /** One schedule of a queue, by its id. */
 export class ScheduleHandle {
@@ -15,64 +27,65 @@ export class ScheduleHandle {
     readonly id: string,
     private readonly jobs: JobScripts,
     private readonly scripts: ScheduleScripts,
-    private readonly toInfo: (id: string, record: ScheduleRecord) => ScheduleInfo,
   ) {}
 
   /** Its definition, state and pending tick; undefined when there is no such schedule. */
   async describe(): Promise<ScheduleInfo | undefined> {
     const { record } = await this.jobs.get(this.queueName, this.id);
-    return record?.kind === 'schedule' ? this.toInfo(this.id, record) : undefined;
+    return record?.kind === 'schedule' ? describeSchedule(this.queueName, this.id, record) : undefined;
   }
 
   /**
-   * Its next `count` ticks as they would come now, each with what a clock change did to it.
+   * Its next `count` ticks as they would come now, each with what a clock change did to it; without jitter. Fewer if
+   * the schedule ends before.
    * @param count 1 to 1,000; defaults to 10.
    * @throws CarillonError NOT_FOUND, INVALID_OPTION
    */
   async preview(count = 10): Promise<ExplainedTime[]> {
-    if (!Number.isSafeInteger(count) || count < 1 || count > 1000) {
-      throw new CarillonError('INVALID_OPTION', 'count must be a whole number from 1 to 1000', {
-        field: 'count',
-        given: count,
-      });
-    }
-    const { record, now } = await this.jobs.get(this.queueName, this.id);
-    if (record?.kind !== 'schedule') throw this.#notFound();
+    checkInteger('count', count, 1, 1000);
+    const { record, now } = await this.#read();
     const policies = JSON.parse(record.policies) as StoredPolicies;
-    return compileStored(policies, `${this.queueName}:${this.id}`, record.anchor).explainNext(
-      Math.max(now, record.last),
-      count,
-    );
+    const left = policies.limit === undefined ? count : Math.max(0, policies.limit - record.count);
+    const timing = compileStored(policies, `${this.queueName}:${this.id}`, record.anchor);
+    return timing.explainNext(Math.max(now, record.last), Math.min(count, left));
   }
 
-  /** Keeps it from firing until it is resumed; the ticks of the pause are not run afterwards, but by its missed policy. */
-  async pause(options: { note?: string; requestId?: string } = {}): Promise<void> {
-    await this.#existing();
-    await this.jobs.pause(
-      this.queueName,
-      this.id,
-      checkNote(options.note),
-      options.requestId ?? newRequestId(),
-    );
+  /**
+   * Keeps it from firing until it is resumed.
+   * @param options.note why, for people: up to 500 bytes.
+   * @throws CarillonError NOT_FOUND, INVALID_OPTION
+   */
+  async pause(options: ChangeOptions & { note?: string } = {}): Promise<void> {
+    const note = checkNote('note', options.note);
+    await this.#read();
+    await this.jobs.pause(this.queueName, this.id, note, requestOf(options));
   }
 
-  /** `skip` runs no tick of the pause, `latest` at most the newest. */
-  async resume(options: { requestId?: string } = {}): Promise<void> {
-    await this.#existing();
-    await this.jobs.resume(this.queueName, this.id, options.requestId ?? newRequestId());
+  /**
+   * Lets a paused or suspended schedule fire again. Of the ticks in between `skip` runs none, `latest` at most the
+   * newest.
+   * @throws CarillonError NOT_FOUND; CONFLICT when it is neither.
+   */
+  async resume(options: ChangeOptions = {}): Promise<void> {
+    await this.#read();
+    await this.jobs.resume(this.queueName, this.id, requestOf(options));
   }
 
-  /** Deletes it. Runs that are in the BullMQ queue already stay there. True when there was one. */
-  async delete(options: { reason?: string; requestId?: string } = {}): Promise<boolean> {
-    const { record } = await this.jobs.get(this.queueName, this.id);
-    if (record?.kind !== 'schedule') return false;
-    await this.jobs.cancel(
-      this.queueName,
-      this.id,
-      options.reason ?? '',
-      options.requestId ?? newRequestId(),
-    );
-    return true;
+  /**
+   * Deletes it. Runs that are in the BullMQ queue already stay there. A schedule that is created anew under its id
+   * fires no tick that it fired.
+   * @param options.reason why, for people: up to 500 bytes.
+   * @returns true when there was one.
+   */
+  async delete(options: ChangeOptions & { reason?: string } = {}): Promise<boolean> {
+    const reason = checkNote('reason', options.reason);
+    try {
+      await this.jobs.cancel(this.queueName, this.id, reason, requestOf(options), 'schedule');
+      return true;
+    } catch (error) {
+      if (isCarillonError(error, 'NOT_FOUND')) return false;
+      throw error;
+    }
   }
 
   /**
@@ -81,13 +94,11 @@ export class ScheduleHandle {
    * @throws CarillonError NOT_FOUND, QUEUE_BROKEN, QUOTA when it has as many open runs as it may
    */
   async trigger(options: { overlap?: 'allow' | 'policy'; requestId?: string } = {}): Promise<ScheduleInfo> {
-    const requestId = options.requestId ?? newRequestId();
+    const requestId = requestOf(options);
     const suffix = `+${requestHash(requestId).toString('hex').slice(0, 12)}`;
     const inTurn = options.overlap === 'policy';
-    return this.toInfo(
-      this.id,
-      await this.scripts.trigger(this.queueName, this.id, suffix, inTurn, requestId),
-    );
+    const record = await this.scripts.trigger(this.queueName, this.id, suffix, inTurn, requestId);
+    return describeSchedule(this.queueName, this.id, record);
   }
 
   /**
@@ -106,8 +117,7 @@ export class ScheduleHandle {
   }): Promise<Date[]> {
     const from = parseInstant(range.from, 'from');
     const to = parseInstant(range.to, 'to');
-    const { record, now } = await this.jobs.get(this.queueName, this.id);
-    if (record?.kind !== 'schedule') throw this.#notFound();
+    const { record, now } = await this.#read();
     if (to < from || to > now) {
       throw new CarillonError('INVALID_OPTION', 'to must lie between from and now', {
         field: 'to',
@@ -129,7 +139,7 @@ export class ScheduleHandle {
       }
     }
     if (!range.dryRun && ticks.length > 0) {
-      const requestId = range.requestId ?? newRequestId();
+      const requestId = requestOf(range);
       const suffix = range.rerun ? `+r${requestHash(requestId).toString('hex').slice(0, 8)}` : '';
       await this.scripts.backfill(this.queueName, this.id, ticks, suffix, requestId);
     }
@@ -141,13 +151,10 @@ export class ScheduleHandle {
     return this.scripts.ledger(this.queueName, this.id);
   }
 
-  async #existing(): Promise<void> {
-    const { record } = await this.jobs.get(this.queueName, this.id);
-    if (record?.kind !== 'schedule') throw this.#notFound();
-  }
-
-  #notFound(): CarillonError {
-    return new CarillonError(
+  async #read(): Promise<{ record: ScheduleRecord; now: number }> {
+    const { record, now } = await this.jobs.get(this.queueName, this.id);
+    if (record?.kind === 'schedule') return { record, now };
+    throw new CarillonError(
       'NOT_FOUND',
       `the queue ${this.queueName} has no schedule ${JSON.stringify(this.id)}`,
       {
@@ -159,15 +166,17 @@ export class ScheduleHandle {
   }
 }
 
-const MOST_TICKS = 1000;
-const LONGEST_NOTE = 500;
+function requestOf({ requestId }: ChangeOptions): string {
+  return requestId === undefined ? newRequestId() : checkRequestId(requestId);
+}
 
 /** A note is for people: short text. @throws CarillonError INVALID_OPTION */
-export function checkNote(note: unknown): string {
+function checkNote(field: string, note: unknown): string {
   if (note === undefined) return '';
   if (typeof note === 'string' && Buffer.byteLength(note) <= LONGEST_NOTE) return note;
-  throw new CarillonError('INVALID_OPTION', `a note must be a text of at most ${LONGEST_NOTE} bytes`, {
-    field: 'note',
+  throw new CarillonError('INVALID_OPTION', `${field} must be a text of at most ${LONGEST_NOTE} bytes`, {
+    field,
     given: note,
+    todo: 'Write a shorter one.',
   });
 }

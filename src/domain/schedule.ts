@@ -1,8 +1,9 @@
 import { type Duration, parseDuration } from './durations.js';
-import { CarillonError } from './errors.js';
+import { CarillonError, shortText } from './errors.js';
 import { type CompiledTiming, compileSchedule } from './fire-times.js';
 import type { TimingDefinition } from './fire-times-definition.js';
 import { parseInstant } from './instant.js';
+import { nearestWord } from './nearest-word.js';
 
 /** What happens to ticks that came while nobody served the schedule. */
 export type MissedPolicy = 'skip' | 'latest' | 'all';
@@ -95,6 +96,11 @@ export const DEFAULT_GRACE = 30_000;
 export const DEFAULT_CATCHUP_WINDOW = 86_400_000;
 /** ms; a record holds it in four bytes. */
 export const LONGEST_GRACE = 0xffffffff;
+/** A record counts its ticks in four bytes. */
+const LARGEST_LIMIT = 0xffffffff;
+const LONGEST_JITTER = 31 * 86_400_000;
+const MOST_TAGS = 32;
+const LONGEST_TAG = 100;
 
 const TIMING_KEYS = [
   'cron',
@@ -125,34 +131,25 @@ const POLICY_KEYS = [
   'tags',
 ] as const;
 /** Every option of a schedule, for messages about unknown ones. */
-export const SCHEDULE_KEYS: readonly string[] = [...TIMING_KEYS, ...POLICY_KEYS];
+const SCHEDULE_KEYS: readonly string[] = [...TIMING_KEYS, ...POLICY_KEYS];
 
 /**
- * Checks a definition whole and gives it the form that is stored.
+ * Checks a definition whole and gives it the form that is stored: the same for the same definition, however it is
+ * written.
  * @param seed the schedule's identity.
  * @throws CarillonError naming the option, what was given and what to write instead.
  */
 export function checkSchedule(definition: ScheduleDefinition, seed: string): StoredPolicies {
-  const given = definition as ScheduleDefinition & Record<string, unknown>;
-  const timing: Record<string, unknown> = {};
-  for (const key of TIMING_KEYS) if (given[key] !== undefined) timing[key] = given[key];
-  const unknown = Object.keys(given).find((key) => given[key] !== undefined && !SCHEDULE_KEYS.includes(key));
-  // Checked first, since it knows the names that other libraries use.
-  compileSchedule(
-    { ...timing, ...(unknown === undefined ? {} : { [unknown]: given[unknown] }) } as TimingDefinition,
-    {
-      seed,
-      createdAt: 0,
-    },
-  );
-  if (unknown !== undefined) {
+  if (typeof definition !== 'object' || definition === null || Array.isArray(definition)) {
     throw invalid(
-      unknown,
-      given[unknown],
-      'is no option of a schedule',
-      `write one of ${SCHEDULE_KEYS.join(', ')}`,
+      'definition',
+      definition,
+      'is not an object',
+      "write { cron: '30 2 * * *', tz: 'Europe/London', missed: 'latest' }",
     );
   }
+  const given = definition as ScheduleDefinition & Record<string, unknown>;
+  checkTimes(given, seed);
   const missed = oneOf('missed', given.missed, Object.keys(MISSED_CODES) as MissedPolicy[]);
   if (missed === undefined)
     throw invalid('missed', undefined, 'is missing', "write 'skip', 'latest' or 'all'");
@@ -161,12 +158,15 @@ export function checkSchedule(definition: ScheduleDefinition, seed: string): Sto
   if ((maxConcurrent ?? 1) > (maxOpenRuns ?? DEFAULT_MAX_OPEN_RUNS)) {
     throw invalid('maxConcurrent', maxConcurrent, 'is larger than maxOpenRuns', 'write a smaller one');
   }
+  if (given.limit !== undefined && given.limit > LARGEST_LIMIT) {
+    throw invalid('limit', given.limit, `is above ${LARGEST_LIMIT}`, 'write less, or leave it out');
+  }
   return compact({
     cron:
       given.every === undefined ? (given.crons?.slice() ?? [given.cron ?? given.pattern ?? '']) : undefined,
     every: given.every === undefined ? undefined : parseDuration(given.every, { field: 'every', min: 1 }),
     anchor: optionalInstant(given.anchor, 'anchor'),
-    phase: optionalDuration(given.phase, 'phase'),
+    phase: optionalDuration(given.phase, 'phase') || undefined,
     tz: given.tz === 'UTC' ? undefined : given.tz,
     gap: given.gap === 'shift' ? undefined : given.gap,
     fold: given.fold === 'first' ? undefined : given.fold,
@@ -175,7 +175,7 @@ export function checkSchedule(definition: ScheduleDefinition, seed: string): Sto
     limit: given.limit,
     missed,
     grace: optionalDuration(given.grace, 'grace', LONGEST_GRACE),
-    jitter: optionalDuration(given.jitter, 'jitter'),
+    jitter: optionalDuration(given.jitter, 'jitter', LONGEST_JITTER) || undefined,
     catchupWindow: optionalDuration(given.catchupWindow, 'catchupWindow'),
     maxCatchup: wholeNumber('maxCatchup', given.maxCatchup, 1, 1000),
     onTooMany: unless(
@@ -215,10 +215,29 @@ function unless<T extends string, D extends T>(standard: D, value: T | undefined
   return value === standard ? undefined : (value as Exclude<T, D> | undefined);
 }
 
+/** What names instants, and an option that nobody reads. The timing knows the names that other libraries use. */
+function checkTimes(given: Record<string, unknown>, seed: string): void {
+  const isUnknown = (key: string) => given[key] !== undefined && !SCHEDULE_KEYS.includes(key);
+  const unknown = Object.keys(given).find(isUnknown);
+  const asked = unknown === undefined ? TIMING_KEYS : [...TIMING_KEYS, unknown];
+  const timing = Object.fromEntries(
+    asked.filter((key) => given[key] !== undefined).map((key) => [key, given[key]]),
+  );
+  compileSchedule(timing as TimingDefinition, { seed, createdAt: 0 });
+  if (unknown === undefined) return;
+  const meant = nearestWord(unknown, SCHEDULE_KEYS);
+  throw invalid(
+    unknown,
+    given[unknown],
+    `is no option of a schedule${meant === undefined ? '' : `; did you mean ${meant}?`}`,
+    meant === undefined ? `write one of ${SCHEDULE_KEYS.join(', ')}` : `write ${meant}`,
+  );
+}
+
 /** The stored form, ready to be asked for times. `createdAt` in ms is what `every` without an anchor counts from. */
 export function compileStored(policies: StoredPolicies, seed: string, createdAt: number): CompiledTiming {
   const { cron, every, phase, tz, gap, fold, startDate, endDate, limit } = policies;
-  const anchor = policies.startsAtOnce ? (policies.startDate ?? createdAt) : policies.anchor;
+  const anchor = policies.startsAtOnce ? Math.max(policies.startDate ?? 0, createdAt) : policies.anchor;
   return compileSchedule(
     compact({
       crons: cron,
@@ -236,20 +255,31 @@ export function compileStored(policies: StoredPolicies, seed: string, createdAt:
   );
 }
 
-const TIMING: ReadonlySet<string> = new Set([...TIMING_KEYS, 'jitter', 'startsAtOnce']);
-
-/** The part of a definition that names instants: when it changes, pending ticks move. */
-export function timingText(policies: StoredPolicies): string {
-  const timing = Object.entries(policies).filter(([key]) => TIMING.has(key));
-  return JSON.stringify(timing.sort(([a], [b]) => (a < b ? -1 : 1)));
+/**
+ * The part of a definition that names instants: two definitions with one text fire at the same times, so that pending
+ * ticks need not move.
+ * @throws CarillonError when the definition cannot be compiled (any more: a zone may be unknown on this machine).
+ */
+export function timingText(policies: StoredPolicies, seed: string): string {
+  const { canonical } = compileStored(policies, seed, 0);
+  return JSON.stringify([canonical, policies.jitter ?? 0, policies.startsAtOnce ?? false]);
 }
 
 function checkTags(tags: unknown): string[] | undefined {
   if (tags === undefined) return undefined;
-  if (!Array.isArray(tags) || !tags.every((tag) => typeof tag === 'string' && tag !== '')) {
-    throw invalid('tags', tags, 'is not a list of words', "write ['billing']");
+  if (!Array.isArray(tags) || tags.length > MOST_TAGS || !tags.every(isTag)) {
+    throw invalid(
+      'tags',
+      tags,
+      'is not a list of words',
+      `write up to ${MOST_TAGS} words of up to ${LONGEST_TAG} characters, as in ['billing']`,
+    );
   }
   return tags.length === 0 ? undefined : [...new Set<string>(tags)].sort();
+}
+
+function isTag(tag: unknown): tag is string {
+  return typeof tag === 'string' && tag !== '' && tag.length <= LONGEST_TAG && tag.isWellFormed();
 }
 
 function optionalDuration(value: Duration | undefined, field: string, max?: number): number | undefined {
@@ -267,5 +297,6 @@ function compact<T extends object>(value: T): T {
 }
 
 function invalid(field: string, given: unknown, problem: string, todo: string): CarillonError {
-  return new CarillonError('INVALID_OPTION', `${field} ${problem}; ${todo}`, { field, given, todo });
+  const value = given === undefined ? '' : ` ${shortText(given)}`;
+  return new CarillonError('INVALID_OPTION', `${field}${value} ${problem}; ${todo}`, { field, given, todo });
 }

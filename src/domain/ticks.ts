@@ -1,4 +1,5 @@
 import type { CompiledTiming } from './fire-times.js';
+import { LAST_INSTANT } from './instant.js';
 import { jitterFor } from './jitter.js';
 import { DEFAULT_CATCHUP_WINDOW, DEFAULT_MAX_CATCHUP, type StoredPolicies } from './schedule.js';
 
@@ -18,12 +19,22 @@ export interface PlannedTick {
   fireAt: number;
 }
 
-/** A row for the ledger: the fate of a span of ticks, both ends included. */
+/** How a schedule was served until now. Times in ms. */
+export interface Served {
+  /** Since when its bucket is served without a break. */
+  servedFrom: number;
+  /** How late a tick may be and still run as if on time. */
+  grace: number;
+  /** It was resumed just now: the ticks up to now came during its pause. */
+  resumed: boolean;
+}
+
+/** The fate of a span of ticks, both ends included: a row of the ledger. */
 export interface SkippedSpan {
   from: number;
   to: number;
   what: 'skipped' | 'refused';
-  reason: 'missed' | 'paused' | 'superseded' | 'too many' | 'too old';
+  reason: 'missed' | 'paused' | 'too many' | 'too old';
 }
 
 /** What is to become of a schedule whose pending tick nobody will fire as it stands. */
@@ -38,16 +49,6 @@ export interface Resolution {
   suspends: string | undefined;
 }
 
-/** How a schedule's bucket was served. */
-export interface Served {
-  /** Since when without a break, ms. */
-  servedFrom: number;
-  /** ms */
-  grace: number;
-  /** It was paused until now: ticks up to here came during the pause. */
-  resumed: boolean;
-}
-
 /** Ticks of one schedule: pure arithmetic over its definition; each comes from the one before it (I9). */
 export class Ticks {
   constructor(
@@ -59,28 +60,20 @@ export class Ticks {
   /** The tick after `after`, with its fire time; undefined when there is none. */
   after(after: number): PlannedTick | undefined {
     const tick = this.timing.next(after);
-    return tick === undefined ? undefined : { tick, fireAt: this.fireTimeOf(tick) };
+    return tick === undefined ? undefined : this.#planned(tick);
   }
 
-  /** The first tick of a schedule that is created at `createdAt`. */
-  first(createdAt: number): PlannedTick | undefined {
-    return this.after(this.policies.startsAtOnce ? createdAt - 1 : createdAt);
+  /** The ms that the first tick of a schedule comes after, when it is created at `createdAt`. */
+  before(createdAt: number): number {
+    return this.policies.startsAtOnce ? createdAt - 1 : createdAt;
   }
 
   /** Scheduled time plus jitter, which stays below the following tick. */
   fireTimeOf(tick: number): number {
     const jitter = this.policies.jitter ?? 0;
     if (jitter === 0) return tick;
-    const following = this.timing.next(tick);
-    return (
-      tick +
-      jitterFor(
-        this.identity,
-        tick,
-        jitter,
-        following === undefined ? Number.POSITIVE_INFINITY : following - tick,
-      )
-    );
+    const gap = (this.timing.next(tick) ?? Number.POSITIVE_INFINITY) - tick;
+    return Math.min(LAST_INSTANT, tick + jitterFor(this.identity, tick, jitter, gap));
   }
 
   /** Whether a tick may still follow `known` pending ones. */
@@ -93,110 +86,103 @@ export class Ticks {
     const known = (state.cur > 0 ? 1 : 0) + (state.next > 0 ? 1 : 0);
     if (!this.withinLimit(state.count, known)) return undefined;
     const tail = state.next || state.cur || state.last;
-    return tail > 0 ? this.after(tail) : this.first(state.createdAt);
+    return this.after(tail || this.before(state.createdAt));
   }
 
   /**
-   * Judges the ticks up to `now` of a schedule whose pending tick was overtaken or missed, without enumerating them.
-   * A tick is missed when its grace ended before `servedFrom`, or when it came during a pause; under `skip` and
-   * `latest` also once its next one is due.
+   * Judges the ticks that came up to `now`, without enumerating them. Under `skip` and `latest` only the newest may
+   * run, each older one was overtaken by its next; under `all` those whose grace ended before the schedule was served
+   * are missed, and run in order. What came during a pause is no outage: at most the newest of it runs.
    */
   resolve(state: TickState, now: number, served: Served): Resolution {
-    if (!this.withinLimit(state.count, 0)) return this.#from(state, state.last, undefined);
-    if (state.cur === 0) return this.#from(state, state.last, this.successor(state));
-    const pending = { tick: state.cur, fireAt: this.fireTimeOf(state.cur) };
-    if (pending.fireAt > now) return this.#from(state, state.last, pending);
-    const newest = this.newestAtOrBefore(now, state.cur);
-    if (served.resumed) return this.#afterPause(state, newest, now);
-    return this.policies.missed === 'all'
-      ? this.#allMissed(state, now, served)
-      : this.#newestMissed(state, newest, now, served);
+    const pending = state.cur > 0 ? this.#planned(state.cur) : this.successor(state);
+    if (pending === undefined || !this.withinLimit(state.count, 0))
+      return this.#from(state, state.last, undefined);
+    if (state.cur === 0 || pending.fireAt > now) return this.#from(state, state.last, pending);
+    if (this.policies.missed === 'all' && !served.resumed)
+      return this.#allMissed(state, pending, now, served);
+    const newest = this.newestDue(now, pending);
+    const overtaken = this.timing.latest(pending.tick - 1, newest.tick - 1);
+    const reason = served.resumed ? 'paused' : 'missed';
+    const older = overtaken === undefined ? [] : [skippedSpan(pending.tick, overtaken, reason)];
+    if (!served.resumed && newest.fireAt + served.grace > served.servedFrom) {
+      return this.#from(state, overtaken ?? state.last, newest, older);
+    }
+    if (this.policies.missed !== 'skip' && now - newest.tick <= this.#window) {
+      return this.#from(state, newest.tick, this.after(newest.tick), older, [newest.tick]);
+    }
+    return this.#from(state, newest.tick, this.after(newest.tick), [
+      skippedSpan(pending.tick, newest.tick, reason),
+    ]);
   }
 
-  #afterPause(state: TickState, newest: number, now: number): Resolution {
-    const span = { from: state.cur, to: newest, what: 'skipped', reason: 'paused' } as const;
-    if (this.policies.missed === 'skip' || !this.#inWindow(newest, now)) {
-      return this.#from(state, newest, this.after(newest), [span]);
-    }
-    const before = newest === state.cur ? [] : [{ ...span, to: newest - 1 }];
-    return this.#from(state, newest, this.after(newest), before, [newest]);
-  }
-
-  /** `skip` and `latest`: what is overtaken does not run; the newest may still be on time. */
-  #newestMissed(state: TickState, newest: number, now: number, served: Served): Resolution {
-    const cur = { tick: newest, fireAt: this.fireTimeOf(newest) };
-    const before: SkippedSpan[] =
-      newest === state.cur ? [] : [{ from: state.cur, to: newest - 1, what: 'skipped', reason: 'missed' }];
-    if (cur.fireAt + served.grace > served.servedFrom) {
-      return this.#from(state, before.length === 0 ? state.last : newest - 1, cur, before);
-    }
-    if (this.policies.missed === 'latest' && this.#inWindow(newest, now)) {
-      return this.#from(state, newest, this.after(newest), before, [newest]);
-    }
-    const span: SkippedSpan = { from: state.cur, to: newest, what: 'skipped', reason: 'missed' };
-    return this.#from(state, newest, this.after(newest), [span]);
-  }
-
-  /** `all`: each missed tick of the window runs, if they are not too many. */
-  #allMissed(state: TickState, now: number, served: Served): Resolution {
-    const missedTo = this.newestAtOrBefore(served.servedFrom - served.grace, state.cur);
+  #allMissed(state: TickState, pending: PlannedTick, now: number, served: Served): Resolution {
+    const to = this.timing.latest(pending.tick - 1, served.servedFrom - served.grace) ?? pending.tick;
+    const cur = this.after(to);
     const skipped: SkippedSpan[] = [];
-    let from: number | undefined = state.cur;
-    const windowStart = now - (this.policies.catchupWindow ?? DEFAULT_CATCHUP_WINDOW);
-    if (from < windowStart) {
-      const old = this.newestAtOrBefore(Math.min(windowStart - 1, missedTo), state.cur);
-      skipped.push({ from, to: old, what: 'skipped', reason: 'too old' });
-      from = this.timing.next(old);
-    }
-    const cur = this.after(missedTo);
-    if (from === undefined || from > missedTo) return this.#from(state, missedTo, cur, skipped);
+    const old = this.timing.latest(pending.tick - 1, Math.min(now - this.#window - 1, to));
+    if (old !== undefined) skipped.push(skippedSpan(pending.tick, old, 'too old'));
+    const from = old === undefined ? pending.tick : this.timing.next(old);
+    if (from === undefined || from > to) return this.#from(state, to, cur, skipped);
     const most = this.policies.maxCatchup ?? DEFAULT_MAX_CATCHUP;
-    const ticks = this.#upTo(from, missedTo, most + 1);
-    if (ticks.length <= most) return this.#from(state, missedTo, cur, skipped, ticks);
-    switch (this.policies.onTooMany ?? 'refuse') {
+    const ticks = this.#upTo(from, to, most + 1);
+    if (ticks.length <= most) return this.#from(state, to, cur, skipped, ticks);
+    switch (this.policies.onTooMany) {
       case 'newest': {
-        const newest = this.#newestOf(from, missedTo, most);
-        skipped.push({ from, to: (newest[0] as number) - 1, what: 'skipped', reason: 'too many' });
-        return this.#from(state, missedTo, cur, skipped, newest);
+        const newest = this.#newestOf(from, to, most);
+        const before = this.timing.latest(from - 1, (newest[0] as number) - 1) as number;
+        return this.#from(state, to, cur, [...skipped, skippedSpan(from, before, 'too many')], newest);
       }
-      case 'suspend':
-        return {
-          ...this.#from(state, state.last, undefined, skipped),
-          suspends: `more than ${most} ticks were missed`,
-        };
+      case 'suspend': {
+        const suspends = `more than ${most} ticks were missed`;
+        return { ...this.#from(state, state.last, undefined, skipped), suspends };
+      }
       default:
-        skipped.push({ from, to: missedTo, what: 'refused', reason: 'too many' });
-        return this.#from(state, missedTo, cur, skipped);
+        return this.#from(state, to, cur, [...skipped, { from, to, what: 'refused', reason: 'too many' }]);
     }
   }
 
-  /** Ticks from `from` (one itself) to `to`, `most` at the most. */
+  /** Ticks from `from`, one itself, to `to`; `most` of them at the most. */
   #upTo(from: number, to: number, most: number): number[] {
     const ticks: number[] = [];
-    for (let tick: number | undefined = from; tick !== undefined && tick <= to && ticks.length < most; ) {
+    let tick: number | undefined = from;
+    while (tick !== undefined && tick <= to && ticks.length < most) {
       ticks.push(tick);
       tick = this.timing.next(tick);
     }
     return ticks;
   }
 
-  /** The newest `count` ticks of a span that has more of them. */
+  /** The newest `count` ticks of a span that has more of them; looks back in doubling steps. */
   #newestOf(from: number, to: number, count: number): number[] {
     for (let span = 1000; ; span *= 2) {
       const start = Math.max(from - 1, to - span);
-      const first = this.timing.next(start) as number;
-      const ticks = this.#upTo(first, to, Number.POSITIVE_INFINITY);
+      const ticks = this.#upTo(this.timing.next(start) as number, to, Number.POSITIVE_INFINITY);
       if (ticks.length >= count || start < from) return ticks.slice(-count);
     }
   }
 
-  #inWindow(tick: number, now: number): boolean {
-    return now - tick <= (this.policies.catchupWindow ?? DEFAULT_CATCHUP_WINDOW);
+  get #window(): number {
+    return this.policies.catchupWindow ?? DEFAULT_CATCHUP_WINDOW;
   }
 
-  /** The newest tick at or before `now`; `known` is one such tick. Costs the same after a minute and after a year. */
-  newestAtOrBefore(now: number, known: number): number {
-    return this.timing.latest(known - 1, now) ?? known;
+  /**
+   * The newest tick whose fire time has come at `now`; `known` is one such tick. It costs some fifty questions,
+   * however many ticks lie between.
+   */
+  newestDue(now: number, known: PlannedTick): PlannedTick {
+    const newest = this.#newest(now, known);
+    // Only the very last one may still wait for its jitter: those before it fire before its scheduled time.
+    return newest.fireAt <= now ? newest : this.#newest(newest.tick - 1, known);
+  }
+
+  #newest(until: number, known: PlannedTick): PlannedTick {
+    const tick = this.timing.latest(known.tick, until);
+    return tick === undefined ? known : this.#planned(tick);
+  }
+
+  #planned(tick: number): PlannedTick {
+    return { tick, fireAt: this.fireTimeOf(tick) };
   }
 
   #from(
@@ -209,4 +195,8 @@ export class Ticks {
     const next = cur !== undefined && this.withinLimit(state.count, 1) ? this.after(cur.tick) : undefined;
     return { newLast, cur, next, catchUp, skipped, suspends: undefined };
   }
+}
+
+function skippedSpan(from: number, to: number, reason: SkippedSpan['reason']): SkippedSpan {
+  return { from, to, what: 'skipped', reason };
 }

@@ -28,6 +28,11 @@ export function jobJsonOf(jobId: string, record: JobRecord): JobJson {
   return json as JobJson;
 }
 
+/** Options as they are stored, under the names that people write. */
+export function decodeOptions(text: string): Record<string, unknown> {
+  return BullJob.optsFromJSON(text) as Record<string, unknown>;
+}
+
 /** What a run's options hold besides the producer's: `<namespace> <scheduled time> <incarnation>`. */
 const MARK = 'carillon';
 

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { checkInteger, refuse } from '../config/check.js';
+import { CarillonError } from '../domain/errors.js';
 import { LAST_INSTANT } from '../domain/instant.js';
 import type { JobScripts, RecordChange } from '../redis/job-scripts.js';
 import type { JobRecord } from '../redis/record.js';
@@ -18,11 +19,11 @@ import {
   RedisQueueBackend,
   type RetryOptions,
 } from './bullmq.js';
+import { DelayedList } from './delayed-list.js';
 import { jobJsonOf } from './job-json.js';
 import { encodeData } from './payload.js';
 import { isGone, PendingChanges } from './pending-changes.js';
 import { PendingJobs } from './pending-jobs.js';
-import { mergeTimers, type Timer, type TimerSource } from './timer-order.js';
 
 /** What a queue's backend stands on. */
 export interface TimerBackendParts {
@@ -32,8 +33,6 @@ export interface TimerBackendParts {
   /** Bytes of UTF-8. */
   maxPayload: number;
 }
-
-const BULLMQ_PAGE = 500;
 
 /**
  * BullMQ's view of a queue whose delayed jobs wait in our timers. What it is asked about a job, it answers from the
@@ -45,6 +44,7 @@ export class TimerBackend extends RedisQueueBackend {
   readonly scripts: JobScripts;
   readonly pending: PendingJobs;
   readonly changes: PendingChanges;
+  readonly delayed: DelayedList;
   readonly #maxPayload: number;
 
   /** The client stays the caller's to close. */
@@ -65,7 +65,21 @@ export class TimerBackend extends RedisQueueBackend {
     this.scripts = scripts;
     this.pending = new PendingJobs(shard, scripts, name);
     this.changes = new PendingChanges(this.pending, scripts, name);
+    this.delayed = new DelayedList(this.pending, client, keys.toKey(name, 'delayed'));
     this.#maxPayload = maxPayload;
+  }
+
+  /** What goes past `queue.add` would go past the timers, and its checks with it. */
+  override addJob(): Promise<string> {
+    return refuseDirect();
+  }
+
+  override addJobs(): Promise<string[]> {
+    return refuseDirect();
+  }
+
+  override addJobToTransaction(): Promise<string> {
+    return refuseDirect();
   }
 
   /** The record of a one-time job that waits in the timers. */
@@ -235,56 +249,18 @@ export class TimerBackend extends RedisQueueBackend {
   }
 
   async #countPending(before: number | undefined): Promise<number> {
-    if (before === undefined) {
-      const { scheduled, paused, parked } = await this.pending.counts();
-      return scheduled + paused + parked;
-    }
-    let count = 0;
-    const sources = await this.pending.sources(false, Number.POSITIVE_INFINITY);
-    await Promise.all(
-      sources.map(async (read) => {
-        for (let page = await read(); page.length > 0; page = await read()) {
-          const early = page.filter(({ fireAt }) => fireAt < before);
-          count += early.length;
-          if (early.length < page.length) return;
-        }
-      }),
-    );
-    return count;
+    if (before !== undefined) return this.delayed.countBefore(before);
+    const { scheduled, paused, parked } = await this.pending.counts();
+    return scheduled + paused + parked;
   }
 
   /** A window of the merged list; negative places count from its end, as in Redis. */
   async #delayedIds(start: number, end: number, asc: boolean): Promise<string[]> {
-    let [from, to] = [start, end];
-    if (from < 0 || to < -1) {
-      const [total = 0] = await this.getCounts(['delayed']);
-      if (from < 0) from = Math.max(0, total + from);
-      if (to < -1) to = total + to;
-    }
-    const count = to === -1 ? Number.POSITIVE_INFINITY : to + 1;
-    if (count <= from) return [];
-    const sources = await this.pending.sources(!asc, count);
-    const timers = await mergeTimers([...sources, this.#bullmqSource(!asc)], !asc, count);
-    return timers.slice(from).map(({ jobId }) => jobId);
-  }
-
-  /** BullMQ's own delayed jobs: retries, and what plain BullMQ producers added. A score is time · 4096 + a counter. */
-  #bullmqSource(latestFirst: boolean): TimerSource {
-    let offset = 0;
-    return async () => {
-      const { client } = this.shard;
-      const key = this.keys.delayed ?? '';
-      const [from, to] = [`${offset}`, `${offset + BULLMQ_PAGE - 1}`];
-      const list = latestFirst
-        ? await client.zrevrange(key, from, to, 'WITHSCORES')
-        : await client.zrange(key, from, to, 'WITHSCORES');
-      offset += BULLMQ_PAGE;
-      const timers: Timer[] = [];
-      for (let i = 0; i < list.length; i += 2) {
-        timers.push({ jobId: list[i] ?? '', fireAt: Math.floor(Number(list[i + 1]) / 4096) });
-      }
-      return timers;
-    };
+    if (start >= 0 && end >= -1) return this.delayed.ids(start, end, asc);
+    const [total = 0] = await this.getCounts(['delayed']);
+    const from = start < 0 ? Math.max(0, total + start) : start;
+    const to = end < -1 ? total + end : end;
+    return end < -1 && to < from ? [] : this.delayed.ids(from, to, asc);
   }
 
   async #refusePending(jobId: string, what: string): Promise<void> {
@@ -308,4 +284,11 @@ async function whilePending(change: Promise<unknown>): Promise<boolean> {
     if (isGone(error)) return false;
     throw error;
   }
+}
+
+async function refuseDirect(): Promise<never> {
+  throw new CarillonError('UNSUPPORTED', 'a job of a queue with timers is added by the queue', {
+    field: 'addJob',
+    todo: 'Use queue.add or queue.addBulk; for flows BullMQ’s FlowProducer.',
+  });
 }

@@ -18,6 +18,8 @@ export const SCHEDULER_CONNECTION: RedisOptions = {
   maxRetriesPerRequest: 1,
   commandTimeout: 2000,
   connectTimeout: 2000,
+  // A connection that swallows commands is replaced: no time-out of a command does that.
+  socketTimeout: 5000,
   retryStrategy: (times) => Math.min(50 * 2 ** Math.min(times, 5), 1000),
   reconnectOnError: (error) => error.message.startsWith('READONLY'),
 };

@@ -38,6 +38,13 @@ export interface PlanItem {
   askedAt: number;
 }
 
+/** How far the parked records of a queue were gone through. */
+export interface ParkedPosition {
+  bucket: number;
+  /** Records of other queues that were stepped over in that bucket. */
+  offset: number;
+}
+
 /** An answer of the planner; lua/set-next.lua says what each operation means. */
 export type PlanAnswer = { bucket: number; identity: string; inc: string; ver: string } & (
   | { op: 'append'; tail: number; tick: number; fireAt: number }
@@ -62,6 +69,7 @@ export type PlanAnswer = { bucket: number; identity: string; inc: string; ver: s
   | { op: 'suspend'; reason: string }
   | { op: 'end'; reason: string }
   | { op: 'forget' }
+  | { op: 'quarantine'; reason: string }
 );
 
 /** The calls that a leader makes on its shard; all but reads are judged by fence. */
@@ -141,18 +149,18 @@ export class LeaderScripts {
     };
   }
 
-  /** Probes a broken queue from bucket `from` on; `next` is 256 when all owned buckets are done. */
+  /** Probes a broken queue and moves on from `from`; `next.bucket` is 256 when all owned buckets are done. */
   async unparkQueue(
     owned: readonly OwnedRange[],
     queue: string,
-    from: number,
+    from: ParkedPosition,
     limit: number,
-  ): Promise<{ broken: string } | { moved: number; next: number }> {
-    const args = [this.shard.base, packOwned(owned), queue, from, limit];
+  ): Promise<{ broken: string } | { moved: number; next: ParkedPosition }> {
+    const args = [this.shard.base, packOwned(owned), queue, from.bucket, from.offset, limit];
     const { status, rest } = await this.shard.run('unpark-queue', 'deny-oom', args);
     if (status === 'BROKEN') return { broken: asText(rest[0]) };
     if (status !== 'OK') throw statusError(status);
-    return { moved: asNumber(rest[0]), next: asNumber(rest[1]) };
+    return { moved: asNumber(rest[0]), next: { bucket: asNumber(rest[1]), offset: asNumber(rest[2]) } };
   }
 
   /** Re-reads all heads; returns how many buckets have something pending. */

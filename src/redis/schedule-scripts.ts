@@ -9,7 +9,7 @@ import { statusError } from './status.js';
 /** A schedule as the client hands it over; times in ms of Redis' clock, 0 for none. */
 export interface ScheduleWrite {
   /** The record that was read before, or undefined to create one. */
-  expected: { inc: number; ver: number } | undefined;
+  expected: { inc: number; ver: number; last: number } | undefined;
   /** Redis' TIME that the ticks were computed from. */
   asOf: number;
   /** What an `every` without an anchor counts from. */
@@ -61,6 +61,7 @@ export class ScheduleScripts {
     const definition = {
       inc: write.expected ? String(write.expected.inc) : '',
       ver: write.expected ? String(write.expected.ver) : '',
+      last: write.expected?.last ?? 0,
       asOf: write.asOf,
       anchor: write.anchor,
       keepTicks: write.keepTicks,

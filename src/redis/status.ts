@@ -29,6 +29,11 @@ const STATUS_ERRORS: Record<string, { code: ErrorCode; message: string; todo: st
       todo: 'Wait until some have ended, or raise maxOpenRuns.',
       retryable: true,
     },
+    NOT_WAITING: {
+      code: 'CONFLICT',
+      message: 'it does not wait for its time',
+      todo: 'Resume it, or let it run.',
+    },
     NOT_PAUSED: { code: 'CONFLICT', message: 'it is not paused', todo: 'Nothing needs to be done.' },
     BAD_RECORD: {
       code: 'BAD_RECORD',

@@ -37,8 +37,12 @@ export class Planner {
     outcomes.forEach((outcome, index) => {
       const answer = answers[index] as PlanAnswer;
       if (outcome.startsWith('BAD_RECORD')) this.logger.error({ schedule: answer.identity }, outcome);
-      if (outcome === 'OK' && answer.op === 'suspend') {
+      if (outcome !== 'OK') return;
+      if (answer.op === 'suspend') {
         this.logger.error({ schedule: answer.identity, reason: answer.reason }, 'suspended a schedule');
+      }
+      if (answer.op === 'quarantine') {
+        this.logger.error({ schedule: answer.identity, reason: answer.reason }, 'set a schedule aside');
       }
     });
     return true;
@@ -64,11 +68,12 @@ export class Planner {
     this.#failures.set(target.identity, failures);
     const reason = isCarillonError(error) ? `${error.code}: ${error.message}` : String(error);
     this.logger.error({ schedule: target.identity, failures, reason }, 'cannot plan a schedule');
-    if (failures < RETRIES || target.inc === '') {
+    if (failures < RETRIES) {
       return { ...target, op: 'defer', planAt: now + RETRY_MIN * 2 ** Math.min(failures, 10) };
     }
     this.#failures.delete(target.identity);
-    return { ...target, op: 'suspend', reason };
+    // What cannot be read cannot even be suspended.
+    return { ...target, op: target.inc === '' ? 'quarantine' : 'suspend', reason };
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { BUCKETS } from '../domain/buckets.js';
 import type { LeaderScripts, OwnedRange } from '../redis/leader-scripts.js';
 import type { Logger } from '../support/logger.js';
 import type { DispatchReport } from './dispatch-report.js';
@@ -28,13 +29,13 @@ export class QueueProber extends RepeatedTask {
     // What another process parked is found in a slower turn.
     if (round % 10 === 0) await this.#find();
     for (const queue of this.report.brokenQueues) {
-      let from = 0;
-      while (from < 256 && !signal.aborted) {
+      let from = { bucket: 0, offset: 0 };
+      while (from.bucket < BUCKETS && !signal.aborted) {
         const reply = await this.scripts.unparkQueue(owned, queue, from, MOVE);
         if ('broken' in reply) break;
         from = reply.next;
       }
-      if (from >= 256) this.report.cured(queue);
+      if (from.bucket >= BUCKETS) this.report.cured(queue);
     }
   }
 

@@ -22,6 +22,7 @@ import { Housekeeper } from './housekeeper.js';
 import { IndexSweeper } from './index-sweeper.js';
 import { Planner } from './planner.js';
 import { QueueProber } from './queue-prober.js';
+import { reachRedis } from './reach-redis.js';
 import { ShardLoop } from './shard-loop.js';
 import { WakeListener } from './wake-listener.js';
 
@@ -55,33 +56,31 @@ export class Scheduler extends Service {
   }
 
   /**
-   * Connects, checks Redis and BullMQ, and begins to lead or to stand by.
-   * @throws CarillonError UNSAFE_REDIS, INCOMPATIBLE_BULLMQ, WRONG_LAYOUT, REDIS_UNAVAILABLE
+   * Connects, checks Redis and BullMQ, and begins to lead or to stand by. A Redis that does not answer yet, or that
+   * loads its data, is waited for.
+   * @throws CarillonError UNSAFE_REDIS, INCOMPATIBLE_BULLMQ, WRONG_LAYOUT; REDIS_UNAVAILABLE after some ten seconds, and
+   *   at once when Redis refuses the user or the password.
    */
-  protected override async onStart(): Promise<void> {
+  protected override async onStart(signal: AbortSignal): Promise<void> {
     const options = this.#options;
-    this.#report = new DispatchReport(this.#logger, () => performance.now());
-    const { untested } = checkBullmq();
-    if (untested.length > 0) {
-      this.#logger.warn(
-        { untested },
-        'the installed bullmq differs from the tested one in Lua that we call; it fits by its parameters',
-      );
-    }
-    const client = await this.#connect('scheduler');
-    requireSafeServer(judgeServer(await this.#facts(client)), options.allowVolatile);
+    const monotonic = () => performance.now();
+    this.#report = new DispatchReport(this.#logger, monotonic);
+    this.#checkBullmq();
+    const client = this.#connect('scheduler');
+    const facts = await reachRedis(client, () => readServerFacts(client), signal, monotonic);
+    requireSafeServer(judgeServer(facts), options.allowVolatile);
     const shard = new Shard(client, {
       namespace: options.namespace,
       prefix: options.prefix,
       choices: options.scripts,
     });
-    await shard.open();
+    await reachRedis(client, () => shard.open(), signal, monotonic);
     const scripts = new LeaderScripts(shard);
     const coordinator = new StandaloneCoordinator(new HeartbeatScripts(shard), {
       holder: options.instanceId ?? newInstanceId(),
       ttl: options.ttl,
       takeOver: options.takeOver,
-      monotonic: () => performance.now(),
+      monotonic,
       logger: this.#logger,
     });
     const loop = new ShardLoop({
@@ -90,13 +89,15 @@ export class Scheduler extends Service {
       planner: new Planner(this.#logger),
       report: this.#report,
       logger: this.#logger,
-      monotonic: () => performance.now(),
+      monotonic,
       wall: Date.now,
+      clockLeaps: options.scripts.clock === 'virtual',
       poll: options.pollInterval,
       headroom: options.memoryHeadroom,
     });
     const owned = () => loop.owned();
-    const subscriber = await this.#connect('scheduler-wake');
+    const subscriber = this.#connect('scheduler-wake');
+    await reachRedis(subscriber, () => subscriber.ping(), signal, monotonic);
     // In the order of starting; stopped in the reverse one, so that the leadership is given back by a loop at rest.
     this.#services = [
       coordinator,
@@ -106,39 +107,50 @@ export class Scheduler extends Service {
       new IndexSweeper(scripts, owned, this.#report, this.#logger),
       new Housekeeper(scripts, owned, options.duplicateWindow, this.#logger),
     ];
-    for (const service of this.#services) await service.start();
+    for (const service of this.#services) {
+      await service.start().catch((error: unknown) => {
+        throw redisError(error);
+      });
+      signal.throwIfAborted();
+    }
   }
 
+  /** Gives everything back, whatever a part of it throws. */
   protected override async onStop(): Promise<void> {
     const services = this.#services.reverse();
     this.#services = [];
-    for (const service of services) await service.stop();
+    for (const service of services) {
+      await service.stop().catch((error: unknown) => {
+        this.#logger.error(
+          { service: service.constructor.name, error: String(error) },
+          'did not stop cleanly',
+        );
+      });
+    }
     const connections = this.#connections;
     this.#connections = [];
     await Promise.all(connections.map(closeRedis));
   }
 
-  async #connect(role: string): Promise<Redis> {
-    const { redis } = this.#options;
-    const opened = openRedis(redis, { ...SCHEDULER_CONNECTION, connectionName: `carillon:${role}` });
-    // A caller's own client cannot be blocked by a subscription, nor take our time-outs.
-    const own = opened.owned
-      ? opened
-      : {
-          client: opened.client.duplicate({ ...SCHEDULER_CONNECTION, connectionName: `carillon:${role}` }),
-          owned: true,
-        };
-    own.client.on('error', (error) => this.#logger.debug({ role }, `Redis connection: ${error.message}`));
-    this.#connections.push(own);
-    return own.client;
+  #checkBullmq(): void {
+    const { untested } = checkBullmq();
+    if (untested.length === 0) return;
+    this.#logger.warn(
+      { untested },
+      'the installed bullmq differs from the tested one in Lua that we call; it fits by its parameters',
+    );
   }
 
-  async #facts(client: Redis) {
-    try {
-      return await readServerFacts(client);
-    } catch (error) {
-      throw redisError(error);
-    }
+  /** A connection of our own: a caller's client must not be blocked by a subscription, nor take our time-outs. */
+  #connect(role: string): Redis {
+    const settings = { ...SCHEDULER_CONNECTION, connectionName: `carillon:${role}` };
+    const opened = openRedis(this.#options.redis, settings);
+    const client = opened.owned ? opened.client : opened.client.duplicate(settings);
+    // What workers must set would let our calls wait for ever.
+    client.options.maxRetriesPerRequest = SCHEDULER_CONNECTION.maxRetriesPerRequest as number;
+    client.on('error', (error) => this.#logger.debug({ role }, `Redis connection: ${error.message}`));
+    this.#connections.push({ client, owned: true });
+    return client;
   }
 }
 

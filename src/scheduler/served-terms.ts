@@ -2,9 +2,6 @@ import { fenceOf, type Term } from '../coordination/coordinator.js';
 import type { LeaderScripts, OwnedRange } from '../redis/leader-scripts.js';
 import type { Logger } from '../support/logger.js';
 
-/** A break in serving longer than this makes the ticks of that time missed, not late (ms). */
-const BREAK = 5000;
-
 /**
  * The terms that are served: each was taken over (its fences raised) before the first script that moves anything, and
  * each knows since when it is served without a break.
@@ -69,9 +66,8 @@ export class ServedTerms {
     }
   }
 
-  /** Serving went on after a break of `ms`; `now` is Redis' clock. */
-  resumed(ms: number, now: number): void {
-    if (ms < BREAK) return;
-    for (const served of this.#served.values()) served.servedFrom = now;
+  /** Nothing was served for a while: each term begins anew with the next {@link follow}, and so does its `servedFrom`. */
+  interrupted(): void {
+    this.#served.clear();
   }
 }

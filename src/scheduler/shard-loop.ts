@@ -19,6 +19,8 @@ const RETRY_MIN = 100;
 const RETRY_MAX = 1000;
 /** Planning gets a turn this often while dispatch never rests, ms. */
 const PLAN_TURN = 200;
+/** No good pop for so much longer than the poll is a break in serving: ticks of that time are missed, not late (ms). */
+const BREAK = 5000;
 
 export interface ShardLoopOptions {
   scripts: LeaderScripts;
@@ -28,6 +30,8 @@ export interface ShardLoopOptions {
   logger: Logger;
   monotonic: () => number;
   wall: () => number;
+  /** The scripts' clock is a test kit's, which leaps as it likes. */
+  clockLeaps: boolean;
   /** ms */
   poll: number;
   /** Bytes of records that may still be dispatched above maxmemory. */
@@ -51,7 +55,8 @@ export class ShardLoop extends Service {
   readonly #headroom: MemoryHeadroom;
   #loop: Promise<void> = Promise.resolve();
   #retry = 0;
-  #goodAt = 0;
+  /** The last good pop, by both clocks: the monotonic one stands still while the machine is suspended. */
+  #goodAt = { monotonic: 0, wall: 0 };
   #plannedAt = 0;
 
   constructor(options: ShardLoopOptions) {
@@ -80,7 +85,7 @@ export class ShardLoop extends Service {
   }
 
   protected override async onStart(signal: AbortSignal): Promise<void> {
-    this.#goodAt = this.#options.monotonic();
+    this.#isServing();
     this.#loop = this.#run(signal);
   }
 
@@ -105,11 +110,14 @@ export class ShardLoop extends Service {
   async #turn(): Promise<boolean> {
     const { coordinator, report, planner, scripts, monotonic } = this.#options;
     const terms = coordinator.terms();
+    if (this.#unservedFor() > this.#options.poll + BREAK) this.#served.interrupted();
     for (const term of await this.#served.follow(terms)) coordinator.resign(term, 'its fences refused it');
     const owned = this.#served.owned();
     report.leading(owned.length > 0);
     if (owned.length === 0) {
-      this.#goodAt = monotonic();
+      this.#isServing();
+      // A hint of the term that ended is for whoever leads now; kept, it would end every sleep at once.
+      this.#sleeper.sending();
       this.#sleeper.replied(this.#sleeper.redisNow() || 1, 0);
       return false;
     }
@@ -133,7 +141,7 @@ export class ShardLoop extends Service {
       bytes: MAX_BYTES,
       prove: true,
       headroom: this.#headroom.inUse,
-      latest: this.#clock.latest(),
+      latest: this.#options.clockLeaps ? 0 : this.#clock.latest(),
     });
     const now = monotonic();
     if ('clockJumpedTo' in reply) {
@@ -148,8 +156,7 @@ export class ShardLoop extends Service {
       return undefined;
     }
     this.#clock.saw(reply.now);
-    this.#served.resumed(sentAt - this.#goodAt, reply.now);
-    this.#goodAt = now;
+    this.#isServing();
     coordinator.fed(sentAt);
     this.#batch.took(now - sentAt, reply.taken);
     this.#headroom.used(reply.bytes);
@@ -161,6 +168,15 @@ export class ShardLoop extends Service {
     }
     this.#served.raiseAgain(reply.lower);
     return reply;
+  }
+
+  #isServing(): void {
+    this.#goodAt = { monotonic: this.#options.monotonic(), wall: this.#options.wall() };
+  }
+
+  #unservedFor(): number {
+    const { monotonic, wall } = this.#options;
+    return Math.max(monotonic() - this.#goodAt.monotonic, wall() - this.#goodAt.wall);
   }
 
   #failed(error: unknown): void {

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { Queue } from '../../src/index.js';
 import { onCleanup } from '../support/cleanup.js';
 import { eventually } from '../support/eventually.js';
+import { keysWith } from '../support/own-keys.js';
 import { answersOf, connection, eventsOf, twins } from './twins.js';
 
 const HOUR = 3_600_000;
@@ -192,10 +193,7 @@ test('obliterate and drain leave no key of ours but what remembers ended ids', a
   await ours.obliterate();
   expect(await ours.getJobSchedulersCount()).toBe(0);
   const { client, keys } = ours.backend.shard;
-  const left: string[] = [];
-  for await (const page of client.scanStream({ match: `*${keys.namespace}*`, count: 1000 })) {
-    left.push(...(page as string[]));
-  }
+  const left = await keysWith(client, keys.namespace);
   const kinds = left.map((key) => key.slice(keys.tag.length + 1).replace(/^\d+:/, ''));
   const expected = /^(spent|spent-short):\d+$|^(meta|queues|heads|history)$/;
   expect(kinds.filter((kind, i) => left[i] !== keys.layout && !expected.test(kind))).toEqual([]);

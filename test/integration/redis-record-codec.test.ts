@@ -213,7 +213,9 @@ describe('I7 poison is set aside', () => {
           }
           await spine.drain(owned);
           await spine.client.del(spine.bull('q', 'wait'));
-          expect(await spine.leader.unparkQueue(owned, 'q', 0, 500)).toMatchObject({ next: 256 });
+          expect(await spine.leader.unparkQueue(owned, 'q', { bucket: 0, offset: 0 }, 500)).toMatchObject({
+            next: { bucket: 256 },
+          });
           await spine.drain(owned);
           const due = await spine.client.zcount(spine.keys.due(bucketOf('q:bad-0')), '-inf', NOW);
           expect(due).toBe(0);

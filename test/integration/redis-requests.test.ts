@@ -81,7 +81,7 @@ const MUTATIONS: Mutation[] = [
     prepare: aScheduleThere,
     act: async (spine) => {
       const { record } = await spine.jobs.get('q', 's');
-      const expected = { inc: record?.inc ?? 0, ver: record?.ver ?? 0 };
+      const expected = { inc: record?.inc ?? 0, ver: record?.ver ?? 0, last: 0 };
       return spine.schedules.upsert('q', 's', aSchedule(NOW, { expected, keepTicks: true, data: '2' }), 'r');
     },
   },

@@ -1,0 +1,115 @@
+import {
+  compileStored,
+  DEFAULT_GRACE,
+  DEFAULT_KEPT_RUNS,
+  DEFAULT_MAX_OPEN_RUNS,
+  MISSED_CODES,
+  OVERLAP_CODES,
+  type StoredPolicies,
+  timingText,
+} from '../domain/schedule.js';
+import { type PlannedTick, Ticks } from '../domain/ticks.js';
+import type { ScheduleRecord } from '../redis/record.js';
+import type { ScheduleWrite } from '../redis/schedule-scripts.js';
+
+/** How the queue encodes what each run of a schedule is; the queue's own defaults are merged in. */
+export interface EncodedTemplate {
+  name: string;
+  data: string;
+  opts: string;
+  priority: number;
+  lifo: boolean;
+}
+
+/** A schedule's place in Redis as it was read. Times in ms, 0 for none. */
+export interface ReadSchedule {
+  /** Redis' TIME. */
+  now: number;
+  record: ScheduleRecord | undefined;
+  /** The last tick of a deleted schedule of this id. */
+  spentLast: number;
+}
+
+/**
+ * The write that makes a schedule what a definition says; undefined when it is so already.
+ *
+ * Pending ticks move only when the definition names other instants than before. Then both are computed from now on,
+ * above every tick that fired: an edit fires nothing twice and nothing retroactively.
+ */
+export function writeOf(
+  identity: string,
+  policies: StoredPolicies,
+  template: EncodedTemplate,
+  { now, record, spentLast }: ReadSchedule,
+): ScheduleWrite | undefined {
+  const text = JSON.stringify(policies);
+  const keepTicks = record !== undefined && firesAtTheSameTimes(record, policies, identity);
+  if (keepTicks && text === record.policies && isTemplateOf(record, template)) return undefined;
+  const counted = record !== undefined && countsOn(record, policies);
+  const anchor = counted ? record.anchor : now;
+  const ticks = new Ticks(compileStored(policies, identity, anchor), policies, identity);
+  const floor = Math.max(counted ? now : ticks.before(now), record?.last ?? 0, spentLast);
+  const [cur, next] = keepTicks ? [] : twoTicks(ticks, floor, record?.count ?? 0);
+  return {
+    expected: record && { inc: record.inc, ver: record.ver, last: record.last },
+    asOf: now,
+    anchor,
+    keepTicks,
+    cur: cur?.tick ?? 0,
+    curFire: cur?.fireAt ?? 0,
+    next: next?.tick ?? 0,
+    nextFire: next?.fireAt ?? 0,
+    ends: !keepTicks && cur === undefined,
+    grace: policies.grace ?? DEFAULT_GRACE,
+    missed: MISSED_CODES[policies.missed],
+    overlap: OVERLAP_CODES[policies.overlap ?? 'skip'],
+    maxOpen: policies.maxOpenRuns ?? DEFAULT_MAX_OPEN_RUNS,
+    maxConcurrent: policies.maxConcurrent ?? (policies.overlap === 'allow' ? 0 : 1),
+    keptRows: policies.keepRuns ?? DEFAULT_KEPT_RUNS,
+    pauseAfter: policies.pauseOnFailure ?? 0,
+    ...template,
+    policies: text,
+  };
+}
+
+function twoTicks(ticks: Ticks, after: number, fired: number): (PlannedTick | undefined)[] {
+  const cur = ticks.withinLimit(fired, 0) ? ticks.after(after) : undefined;
+  return cur === undefined || !ticks.withinLimit(fired, 1) ? [cur] : [cur, ticks.after(cur.tick)];
+}
+
+/** False also for a stored definition that this machine cannot read: its ticks are computed anew. */
+function firesAtTheSameTimes(record: ScheduleRecord, policies: StoredPolicies, identity: string): boolean {
+  try {
+    const old = JSON.parse(record.policies) as StoredPolicies;
+    return timingText(old, identity) === timingText(policies, identity);
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * An `every` that stays as it is keeps what it counts from, whatever else is edited: anchors never move, not even when
+ * the stored definition cannot be read.
+ */
+function countsOn(record: ScheduleRecord, policies: StoredPolicies): boolean {
+  try {
+    const old = JSON.parse(record.policies) as StoredPolicies;
+    return (
+      old.every === policies.every &&
+      old.phase === policies.phase &&
+      old.startsAtOnce === policies.startsAtOnce
+    );
+  } catch {
+    return true;
+  }
+}
+
+function isTemplateOf(record: ScheduleRecord, template: EncodedTemplate): boolean {
+  return (
+    record.name === template.name &&
+    record.data === template.data &&
+    record.opts === template.opts &&
+    record.priority === template.priority &&
+    record.lifo === template.lifo
+  );
+}

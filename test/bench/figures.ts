@@ -1,0 +1,66 @@
+/** Named numbers of one side. */
+export type Figures = Record<string, number>;
+
+export const SIDES = ['carillon', 'bullmq'] as const;
+export type Side = (typeof SIDES)[number];
+
+/** What a bench prints as its last line. */
+export interface BenchResult {
+  name: string;
+  jobs: number;
+  rounds: number;
+  carillon: Figures;
+  bullmq: Figures;
+  /** carillon / bullmq of the main figure; null where BullMQ has no such figure. */
+  ratio: number | null;
+}
+
+/**
+ * Measures both sides in turn, the first one changing from round to round, so that a machine that gets slower or
+ * faster does so for both.
+ * @returns the median of each figure.
+ */
+export async function interleaved(
+  rounds: number,
+  measure: (side: Side, round: number) => Promise<Figures>,
+): Promise<Record<Side, Figures>> {
+  const measured: Record<Side, Figures[]> = { carillon: [], bullmq: [] };
+  for (let round = 0; round < rounds; round++) {
+    const order = round % 2 === 0 ? SIDES : [...SIDES].reverse();
+    for (const side of order) {
+      const figures = await measure(side, round);
+      measured[side].push(figures);
+      say(`round ${round + 1} of ${rounds}, ${side}: ${JSON.stringify(rounded(figures))}`);
+    }
+  }
+  return { carillon: medians(measured.carillon), bullmq: medians(measured.bullmq) };
+}
+
+/** The median of each figure over the rounds. */
+export function medians(rounds: readonly Figures[]): Figures {
+  const names = Object.keys(rounds[0] ?? {});
+  return rounded(
+    Object.fromEntries(names.map((name) => [name, median(rounds.map((round) => round[name] ?? NaN))])),
+  );
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+}
+
+/** Three digits say all that a noisy machine can. */
+export function round3(value: number): number {
+  return Number(value.toPrecision(value >= 1000 ? 4 : 3));
+}
+
+function rounded(figures: Figures): Figures {
+  return Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, round3(value)]));
+}
+
+/** Progress, for people: never on standard output, whose last line is the result. */
+export function say(line: string): void {
+  process.stderr.write(`  ${line}\n`);
+}

@@ -1,0 +1,66 @@
+import { eventually } from '../support/eventually.js';
+import type { BenchRedis } from './bench-redis.js';
+import { type BenchResult, type Figures, interleaved, round3, type Side } from './figures.js';
+import { startScheduler, startWorker } from './processes.js';
+import { Producer } from './producers.js';
+
+/** Jobs a ms that even a busy machine stores. */
+const SLOWEST_SUBMIT = 5;
+
+/**
+ * Jobs due all at one instant: from then to the start of the last handler, with one stock worker; and how many a
+ * second the scheduler dispatches when nobody takes them.
+ */
+export async function herd(redis: BenchRedis, jobs: number, rounds: number): Promise<BenchResult> {
+  const { carillon, bullmq } = await interleaved(rounds, async (side): Promise<Figures> => {
+    const lastHandler = await timeToLastHandler(redis, side, jobs);
+    if (side === 'bullmq') return { lastHandlerMs: lastHandler };
+    return { lastHandlerMs: lastHandler, dispatchPerSecond: await dispatchRate(redis, jobs) };
+  });
+  const ratio = round3((carillon.lastHandlerMs ?? NaN) / (bullmq.lastHandlerMs ?? NaN));
+  return { name: 'herd', jobs, rounds, carillon, bullmq, ratio };
+}
+
+async function timeToLastHandler(redis: BenchRedis, side: Side, jobs: number): Promise<number> {
+  await redis.empty();
+  const scheduler = side === 'carillon' ? await startScheduler(redis.url) : undefined;
+  const worker = await startWorker(redis.url, jobs);
+  try {
+    const due = await addHerd(redis, side, jobs);
+    worker.setDue(due);
+    return (await worker.report()).lastStart;
+  } finally {
+    await worker.stop();
+    await scheduler?.stop();
+  }
+}
+
+async function dispatchRate(redis: BenchRedis, jobs: number): Promise<number> {
+  await redis.empty();
+  const scheduler = await startScheduler(redis.url);
+  try {
+    const due = await addHerd(redis, 'carillon', jobs);
+    await eventually(async () => (await redis.client.llen('bull:q:wait')) === jobs, {
+      timeout: 120_000,
+      every: 10,
+    });
+    return jobs / (((await redis.now()) - due) / 1000);
+  } finally {
+    await scheduler.stop();
+  }
+}
+
+/** Adds the herd and returns when it is due; all of it is stored before that. */
+async function addHerd(redis: BenchRedis, side: Side, jobs: number): Promise<number> {
+  const producer = new Producer(side, redis.url);
+  try {
+    const due = Math.ceil(await redis.now()) + 2000 + jobs / SLOWEST_SUBMIT;
+    await producer.add(jobs, () => due);
+    if ((await redis.now()) > due - 500) {
+      throw new Error(`${side} took too long to store ${jobs} jobs: the machine is too busy to measure`);
+    }
+    return due;
+  } finally {
+    await producer.close();
+  }
+}

@@ -1,0 +1,203 @@
+import { type Job, QueueEvents, Worker } from 'bullmq';
+import { QueueEvents as QueueEvents5, Worker as Worker5 } from 'bullmq5';
+import { expect, onTestFinished, test } from 'vitest';
+import { type JobOptions, Queue, Scheduler } from '../../src/index.js';
+import { onCleanup } from '../support/cleanup.js';
+import { eventually } from '../support/eventually.js';
+import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
+import { connection } from './twins.js';
+
+/** A run as a worker sees it. */
+interface Run {
+  id: string;
+  name: string;
+  data: unknown;
+  opts: Record<string, unknown>;
+  attemptsMade: number;
+  priority: number | undefined;
+  delay: number | undefined;
+}
+
+interface Line {
+  queue: Queue;
+  runs: Run[];
+  /** Starts the stock worker; `handle` gets each run, and may throw. */
+  work(handle?: (run: Run) => unknown, options?: { concurrency?: number }): Promise<void>;
+  /** What QueueEvents of the same version told, in order: `<event> <job id>`. */
+  told: string[];
+}
+
+/** The classes of 5.81 are used as those of 6.7: what differs between them is not in their types. */
+type Version = [name: string, worker: typeof Worker, queueEvents: typeof QueueEvents];
+const CURRENT: Version = ['BullMQ 6.7', Worker, QueueEvents];
+const VERSIONS: Version[] = [
+  CURRENT,
+  ['BullMQ 5.81', Worker5 as unknown as typeof Worker, QueueEvents5 as unknown as typeof QueueEvents],
+];
+
+/** A queue of ours, a scheduler, and a stock worker that runs what they enqueue. */
+async function line(task: { name: string }, [, AnyWorker, AnyQueueEvents]: Version): Promise<Line> {
+  const prefix = namespaceFor(task);
+  const queue = new Queue('q', { connection: sharedRedisUrl(), prefix });
+  onCleanup('queue', () => queue.close());
+  const scheduler = new Scheduler({ redis: sharedRedisUrl(), prefix });
+  onTestFinished(() => scheduler.stop());
+  await scheduler.start();
+  const events = new AnyQueueEvents('q', { connection: connection(), prefix });
+  onCleanup('queue events', () => events.close());
+  await events.waitUntilReady();
+  const told: string[] = [];
+  for (const event of ['added', 'waiting', 'active', 'completed', 'failed', 'delayed', 'removed'] as const) {
+    events.on(event, ({ jobId }: { jobId: string }) => told.push(`${event} ${jobId}`));
+  }
+  const runs: Run[] = [];
+  const work: Line['work'] = async (handle = () => undefined, options = {}) => {
+    const process = async ({ id = '', name, data, opts, attemptsMade, priority, delay }: Job) => {
+      const run: Run = { id, name, data, opts: { ...opts }, attemptsMade, priority, delay };
+      runs.push(run);
+      return handle(run);
+    };
+    const worker = new AnyWorker('q', process, {
+      connection: connection(),
+      prefix,
+      ...options,
+    }) as Worker;
+    onCleanup('worker', () => worker.close());
+    await worker.waitUntilReady();
+  };
+  return { queue, runs, work, told };
+}
+
+/** The same job in the timers (due in a moment) and straight into the queue. */
+const WAYS: [string, JobOptions][] = [
+  ['from a timer', { delay: 30 }],
+  ['due at once', {}],
+];
+
+for (const version of VERSIONS) {
+  const [name] = version;
+
+  test.each(WAYS)(`${name} runs a job %s, its payload and name untouched`, async (_way, time) => {
+    const { queue, runs, work } = await line({ name }, version);
+    const data = {
+      a: [],
+      o: {},
+      x: [[]],
+      n: 9007199254740991,
+      m: 1700000000123456,
+      f: 0.1,
+      s: '\u0000 é 😀',
+      nul: null,
+    };
+    await queue.add('send é', data, { ...time, jobId: 'a' });
+    await queue.add('nothing', undefined, { ...time, jobId: 'b' });
+    await work();
+    await eventually(() => runs.length === 2);
+    expect(runs.sort((a, b) => (a.id < b.id ? -1 : 1))).toEqual([
+      expect.objectContaining({ id: 'a', name: 'send é', data, delay: 0, attemptsMade: 0 }),
+      expect.objectContaining({ id: 'b', name: 'nothing', data: {} }),
+    ]);
+    const client = queue.backend.shard.client;
+    expect(await client.hget(queue.toKey('a'), 'data')).toBe(JSON.stringify(data));
+  });
+
+  test.each(WAYS)(`${name} takes priorities, lifo and a paused queue as given, %s`, async (_way, time) => {
+    const { queue, runs, work } = await line({ name }, version);
+    await queue.pause();
+    await work(undefined, { concurrency: 1 });
+    const opts: JobOptions[] = [{ priority: 5 }, { priority: 1 }, { priority: 3 }, {}, { lifo: true }];
+    for (const [n, own] of opts.entries()) {
+      await queue.add('x', {}, { ...time, ...own, jobId: `j${n}` });
+      await eventually(async () => (await queue.getJobState(`j${n}`)) !== 'delayed');
+    }
+    expect(await queue.getJobCounts('waiting', 'prioritized', 'active')).toEqual({
+      waiting: 2,
+      prioritized: 3,
+      active: 0,
+    });
+    expect(runs).toEqual([]);
+    await queue.resume();
+    await eventually(() => runs.length === 5);
+    expect(runs.map(({ id }) => id)).toEqual(['j4', 'j3', 'j1', 'j2', 'j0']);
+    expect(runs.map(({ priority }) => priority)).toEqual([0, 0, 1, 3, 5]);
+  });
+
+  test.each(WAYS)(`${name} tries again with backoff, %s`, async (_way, time) => {
+    const { queue, runs, work, told } = await line({ name }, version);
+    await work(({ id, attemptsMade }) => {
+      if (id === 'fails' || attemptsMade < 2) throw new Error(`try ${attemptsMade}`);
+      return 'done';
+    });
+    await queue.add('x', {}, { ...time, jobId: 'recovers', attempts: 3, backoff: 20 });
+    const backoff = { type: 'exponential', delay: 10 };
+    await queue.add('x', {}, { ...time, jobId: 'fails', attempts: 2, backoff });
+    await queue.add('x', {}, { ...time, jobId: 'once' });
+    await eventually(() => told.includes('completed recovers') && told.includes('failed fails'));
+    await eventually(() => told.includes('failed once'));
+    expect(runs.filter(({ id }) => id === 'recovers').map((run) => run.attemptsMade)).toEqual([0, 1, 2]);
+    expect(runs.filter(({ id }) => id === 'fails')).toHaveLength(2);
+    expect(runs.find(({ id }) => id === 'fails')?.opts).toMatchObject({ attempts: 2, backoff });
+    expect(await queue.getJob('recovers')).toMatchObject({ returnvalue: 'done', attemptsMade: 3 });
+    expect(await queue.getJob('fails')).toMatchObject({ failedReason: 'try 1' });
+    expect(await queue.getJobCounts('completed', 'failed')).toEqual({ completed: 1, failed: 2 });
+  });
+
+  test.each(WAYS)(`${name} keeps and removes finished jobs as told, %s`, async (_way, time) => {
+    const { queue, work, told } = await line({ name }, version);
+    await work(({ data }) => {
+      if ((data as { fail?: boolean }).fail) throw new Error('no');
+    });
+    await queue.add('x', {}, { ...time, jobId: 'gone', removeOnComplete: true });
+    await queue.add('x', {}, { ...time, jobId: 'kept', removeOnComplete: false });
+    await queue.add('x', { fail: true }, { ...time, jobId: 'failed-gone', removeOnFail: { count: 0 } });
+    await queue.add('x', { fail: true }, { ...time, jobId: 'failed-kept', removeOnFail: 10 });
+    const ends = ['completed gone', 'completed kept', 'failed failed-gone', 'failed failed-kept'];
+    await eventually(() => ends.every((end) => told.includes(end)));
+    const states = await Promise.all(
+      ['gone', 'kept', 'failed-gone', 'failed-kept'].map((id) => queue.getJobState(id)),
+    );
+    expect(states).toEqual(['unknown', 'completed', 'unknown', 'failed']);
+  });
+
+  test.each(WAYS)(`${name} tells its QueueEvents each step, %s`, async (_way, time) => {
+    const { queue, work, told } = await line({ name }, version);
+    await work();
+    await queue.add('x', {}, { ...time, jobId: 'a' });
+    await eventually(() => told.includes('completed a'));
+    expect(told).toEqual(['added a', 'waiting a', 'active a', 'completed a']);
+  });
+}
+
+test('the options of a run are what BullMQ would have stored, without time and id', async ({ task }) => {
+  const { queue } = await line(task, CURRENT);
+  const { Queue: BullQueue } = await import('bullmq');
+  const stock = new BullQueue('stock', { connection: connection(), prefix: queue.opts.prefix });
+  const opts: JobOptions[] = [
+    {},
+    { attempts: 0 },
+    { attempts: 5, backoff: 1000 },
+    { backoff: { type: 'exponential', delay: 5, jitter: 0.5 } },
+    { backoff: { type: 'own' } },
+    { removeOnComplete: true, removeOnFail: { age: 3600, count: 10, limit: 100 } },
+    { removeOnComplete: -1, removeOnFail: 0 },
+    { priority: 2_097_151 },
+    { priority: 0, lifo: false },
+    { lifo: true },
+    { keepLogs: 7, stackTraceLimit: 0, sizeLimit: 1000 },
+    { timestamp: 1_700_000_000_000 },
+    { telemetry: { metadata: 'm', omitContext: false } },
+    { deduplication: { id: 'd', ttl: 500, extend: true } },
+  ];
+  const client = queue.backend.shard.client;
+  const read = async (key: string) => {
+    const { opts: text = '', ...hash } = await client.hgetall(key);
+    const { carillon: _, jobId: __, ...stored } = JSON.parse(text);
+    return { ...hash, opts: stored, timestamp: undefined };
+  };
+  for (const [n, own] of opts.entries()) {
+    await queue.add('x', { n }, { ...own, jobId: `j${n}` });
+    await stock.add('x', { n }, { ...own, jobId: `j${n}` });
+    expect(await read(queue.toKey(`j${n}`))).toEqual(await read(stock.toKey(`j${n}`)));
+  }
+  await stock.close();
+});

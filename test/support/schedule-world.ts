@@ -1,0 +1,134 @@
+import { onTestFinished } from 'vitest';
+import { JobSchedulers } from '../../src/client/job-schedulers.js';
+import { encodeTemplate } from '../../src/client/schedule-template.js';
+import { Schedules } from '../../src/client/schedules.js';
+import type { SchedulerOptions } from '../../src/config/scheduler-options.js';
+import { BUCKETS } from '../../src/domain/buckets.js';
+import { Scheduler } from '../../src/scheduler/scheduler.js';
+
+import { eventually } from './eventually.js';
+import { Spine } from './spine.js';
+
+/** The queue of a world's schedules. */
+export const QUEUE = 'q';
+
+/**
+ * Schedules, real schedulers and a clock that the test moves: days pass in milliseconds. The runs that were enqueued
+ * stay in the BullMQ queue, in order, since no worker takes them.
+ */
+export class ScheduleWorld {
+  readonly schedules: Schedules;
+
+  private constructor(readonly spine: Spine) {
+    this.schedules = new Schedules({
+      queueName: QUEUE,
+      jobs: spine.jobs,
+      scripts: spine.schedules,
+      encodeTemplate: (id, template) => encodeTemplate(id, template, {}, 1_000_000),
+    });
+  }
+
+  /** A namespace of its own whose clock stands at `time`, an ISO text. */
+  static async at(time: string, test: { name: string }): Promise<ScheduleWorld> {
+    const world = new ScheduleWorld(await Spine.virtual(test));
+    await world.setClock(time);
+    return world;
+  }
+
+  /** BullMQ's form of the schedules, as on a host in `zone`. */
+  jobSchedulers(zone = 'UTC'): JobSchedulers {
+    return new JobSchedulers(QUEUE, this.schedules, zone);
+  }
+
+  /** A scheduler that leads at once; it stops with the test. */
+  async startScheduler(over: Partial<SchedulerOptions> = {}): Promise<Scheduler> {
+    const scheduler = new Scheduler({ ...this.schedulerOptions, ...over });
+    onTestFinished(() => scheduler.stop());
+    await scheduler.start();
+    return scheduler;
+  }
+
+  /** What a scheduler of this world is started with; plain data, so that another process can be given it. */
+  get schedulerOptions(): SchedulerOptions {
+    const { url, namespace, prefix } = this.spine;
+    return {
+      redis: url,
+      namespace,
+      prefix,
+      pollInterval: 50,
+      takeOver: true,
+      scripts: { clock: 'virtual' },
+    };
+  }
+
+  async setClock(time: string | number): Promise<void> {
+    await this.spine.setClock(typeof time === 'number' ? time : Date.parse(time));
+  }
+
+  async now(): Promise<number> {
+    return Number(await this.spine.client.get(this.spine.keys.clock));
+  }
+
+  /** Moves the clock to `time` and lets the running scheduler do all that is due then. */
+  async passTo(time: string | number): Promise<void> {
+    await this.setClock(time);
+    await this.settle();
+  }
+
+  /** Moves the clock from now to `end` in steps, each done before the next; `step` in ms. */
+  async passBy(step: number, end: string): Promise<void> {
+    for (let at = (await this.now()) + step; at <= Date.parse(end); at += step) await this.passTo(at);
+  }
+
+  /** Waits until nothing is due and nothing asks for the planner. */
+  async settle(): Promise<void> {
+    const { client, keys } = this.spine;
+    const now = await this.now();
+    await eventually(
+      async () => {
+        const asked = client.pipeline();
+        for (let bucket = 0; bucket < BUCKETS; bucket++) {
+          asked.zcount(keys.due(bucket), '-inf', now).zcount(keys.plan(bucket), '-inf', now);
+        }
+        return (await asked.exec())?.every(([error, count]) => error === null && count === 0) ?? false;
+      },
+      { timeout: 15_000, every: 10 },
+    );
+  }
+
+  /** Starts a scheduler, lets it do what is due, and stops it. */
+  async serveOnce(): Promise<void> {
+    const scheduler = await this.startScheduler();
+    await this.settle();
+    await scheduler.stop();
+  }
+
+  /** The runs of one schedule, or of all, in the order of enqueueing: their scheduled times as ISO texts. */
+  async runs(id?: string): Promise<string[]> {
+    const found = (await this.runIds()).filter((run) => id === undefined || run.startsWith(`${id}@`));
+    return found.map((run) => new Date(Number(run.split('@').at(-1))).toISOString().replace('.000Z', 'Z'));
+  }
+
+  /** The ids of all runs, in the order of enqueueing. */
+  async runIds(): Promise<string[]> {
+    return (await this.spine.client.lrange(this.spine.bull(QUEUE, 'wait'), 0, -1)).reverse();
+  }
+
+  /** Forgets the runs so far, as a worker that keeps no finished jobs would. */
+  async clearRuns(): Promise<void> {
+    const ids = await this.runIds();
+    const keys = ids.map((id) => this.spine.bull(QUEUE, id));
+    await this.spine.client.del(this.spine.bull(QUEUE, 'wait'), ...keys);
+  }
+
+  /** What ended without a run, oldest first: `<what> <scheduled time> <reason>`. */
+  async history(): Promise<string[]> {
+    const entries = await this.spine.client.xrange(this.spine.keys.history, '-', '+');
+    return entries.map(([, fields]) => {
+      const { what, scheduledFor, reason } = Object.fromEntries(
+        Array.from({ length: fields.length / 2 }, (_, i) => [fields[i * 2], fields[i * 2 + 1]]),
+      );
+      return `${what} ${new Date(Number(scheduledFor)).toISOString().replace('.000Z', 'Z')} ${reason}`;
+    });
+  }
+}
