@@ -2,7 +2,13 @@ import { formatDuration } from './durations.js';
 import { isCarillonError } from './errors.js';
 import type { Imported, ImportedSchedule } from './imported.js';
 import { kubernetesSchedule } from './kubernetes-cron.js';
-import { LONGEST_GRACE, type OverlapPolicy, type ScheduleDefinition } from './schedule.js';
+import {
+  LONGEST_GRACE,
+  LONGEST_TAG,
+  MOST_TAGS,
+  type OverlapPolicy,
+  type ScheduleDefinition,
+} from './schedule.js';
 import { checkTimeZone } from './time-zone-names.js';
 
 /** The job name of a CronJob's run: what a worker's handler is chosen by. */
@@ -86,12 +92,13 @@ function scheduleOf(object: Fields, metadata: Fields, line: number, defaultTz: s
       `back-off ceiling: Kubernetes waits at most 6 minutes between tries, here each wait doubles`,
     );
   }
+  const tags = tagsOf(metadata, notTranslated);
   if (metadata.annotations !== undefined) notTranslated.push('metadata.annotations: not kept');
   return {
     kind: 'schedule',
     line,
     id,
-    definition: definitionOf(spec, metadata, defaultTz, warnings),
+    definition: definitionOf(spec, defaultTz, tags, warnings),
     template: {
       name: CRONJOB_JOB,
       data: { jobTemplate },
@@ -109,8 +116,8 @@ function scheduleOf(object: Fields, metadata: Fields, line: number, defaultTz: s
 
 function definitionOf(
   spec: Fields,
-  metadata: Fields,
   defaultTz: string,
+  tags: readonly string[],
   warnings: string[],
 ): ScheduleDefinition {
   const timing = kubernetesSchedule(textAt(spec.schedule, 'spec.schedule'));
@@ -142,7 +149,6 @@ function definitionOf(
       `startingDeadlineSeconds ${deadline}: Kubernetes, which looks every 10 s, may never start it; Carillon does`,
     );
   }
-  const tags = tagsOf(metadata);
   return {
     ...timing,
     ...('cron' in timing || tz !== 'UTC' ? { tz } : {}),
@@ -154,9 +160,17 @@ function definitionOf(
 }
 
 /** Labels, and the namespace: a CronJob of the same name in another one is another. */
-function tagsOf({ namespace, labels }: Fields): string[] {
-  const tags = Object.entries(isFields(labels) ? labels : {}).map(([key, value]) => `${key}=${value}`);
-  return namespace === undefined ? tags : [NAMESPACE_TAG + textAt(namespace, 'metadata.namespace'), ...tags];
+function tagsOf({ namespace, labels }: Fields, notTranslated: string[]): string[] {
+  const tags = namespace === undefined ? [] : [NAMESPACE_TAG + textAt(namespace, 'metadata.namespace')];
+  for (const [key, value] of Object.entries(isFields(labels) ? labels : {})) {
+    const tag = `${key}=${value}`;
+    if (tag.length <= LONGEST_TAG && tags.length < MOST_TAGS) tags.push(tag);
+    else
+      notTranslated.push(
+        `label ${key}: a schedule has at most ${MOST_TAGS} tags of ${LONGEST_TAG} characters`,
+      );
+  }
+  return tags;
 }
 
 /** The newest missed tick runs if it is no later than the deadline, however it came to be missed. */

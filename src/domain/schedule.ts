@@ -99,8 +99,8 @@ export const LONGEST_GRACE = 0xffffffff;
 /** A record counts its ticks in four bytes. */
 const LARGEST_LIMIT = 0xffffffff;
 const LONGEST_JITTER = 31 * 86_400_000;
-const MOST_TAGS = 32;
-const LONGEST_TAG = 100;
+export const MOST_TAGS = 32;
+export const LONGEST_TAG = 100;
 
 const TIMING_KEYS = [
   'cron',
@@ -131,7 +131,7 @@ const POLICY_KEYS = [
   'tags',
 ] as const;
 /** Every option of a schedule, for messages about unknown ones. */
-const SCHEDULE_KEYS: readonly string[] = [...TIMING_KEYS, ...POLICY_KEYS];
+export const SCHEDULE_KEYS: readonly string[] = [...TIMING_KEYS, ...POLICY_KEYS];
 
 /**
  * Checks a definition whole and gives it the form that is stored: the same for the same definition, however it is

@@ -150,6 +150,12 @@ describe('names, labels, history', () => {
     expect(found.definition.tags).toEqual(['namespace=tools', 'app=x', 'tier=1']);
   });
 
+  test('a label that no tag can hold is listed', () => {
+    const found = imported(aCronJob({}, {}, {}, { labels: { app: 'x', long: 'y'.repeat(100) } }));
+    expect(found.definition.tags).toEqual(['app=x']);
+    expect(found.notTranslated[1]).toMatch(/^label long: /);
+  });
+
   test('ttlSecondsAfterFinished is the age of kept runs', () => {
     const { opts } = imported(aCronJob({}, { ttlSecondsAfterFinished: 3600, backoffLimit: 0 })).template;
     expect(opts).toEqual({
