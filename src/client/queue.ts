@@ -27,7 +27,8 @@ import { JobSchedulers } from './job-schedulers.js';
 import { type EditOptions, type JobChange, PendingEdits } from './pending-edits.js';
 import { prepareJob } from './prepare-job.js';
 import { encodeTemplate } from './schedule-template.js';
-import { Schedules, type ScheduleTemplate } from './schedules.js';
+import { Schedules } from './schedules.js';
+import type { ScheduleTemplate } from './schedules-port.js';
 
 /** BullMQ's options of a queue, and ours. */
 export interface QueueOptions
@@ -117,6 +118,7 @@ export class Queue<
       queueName: name,
       jobs: scripts,
       scripts: new ScheduleScripts(shard),
+      stateOf: (runId) => this.getJobState(runId),
       encodeTemplate: (id, template) => encodeTemplate(id, template, this.jobsOpts, timers.maxPayload),
     });
     this.#jobSchedulers = new JobSchedulers(name, this.schedules as Schedules, hostZone());

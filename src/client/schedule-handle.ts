@@ -3,12 +3,17 @@ import { CarillonError, isCarillonError } from '../domain/errors.js';
 import type { ExplainedTime } from '../domain/fire-times-explain.js';
 import { type Instant, parseInstant } from '../domain/instant.js';
 import { compileStored, type StoredPolicies } from '../domain/schedule.js';
-import type { JobScripts } from '../redis/job-scripts.js';
 import type { ScheduleRecord } from '../redis/record.js';
 import { newRequestId, requestHash } from '../redis/request-id.js';
-import type { LedgerRow, ScheduleScripts } from '../redis/schedule-scripts.js';
 import { checkRequestId } from './job-options.js';
+import {
+  describeWhole,
+  joinOutcomes,
+  type ScheduleDescription,
+  type ScheduleRunRow,
+} from './schedule-description.js';
 import { describeSchedule, type ScheduleInfo } from './schedule-info.js';
+import type { SchedulesPort } from './schedules-port.js';
 
 /** Sent again with each repeat of the same change, which then has its effect once. */
 interface ChangeOptions {
@@ -23,16 +28,22 @@ const MOST_TICKS = 1000;
 /** One schedule of a queue, by its id. */
 export class ScheduleHandle {
   constructor(
-    private readonly queueName: string,
+    private readonly port: SchedulesPort,
     readonly id: string,
-    private readonly jobs: JobScripts,
-    private readonly scripts: ScheduleScripts,
   ) {}
 
-  /** Its definition, state and pending tick; undefined when there is no such schedule. */
-  async describe(): Promise<ScheduleInfo | undefined> {
-    const { record } = await this.jobs.get(this.queueName, this.id);
-    return record?.kind === 'schedule' ? describeSchedule(this.queueName, this.id, record) : undefined;
+  /**
+   * Its definition with the policies in words, its state and why, the next ten ticks and the last ten; undefined when
+   * there is no such schedule.
+   */
+  async describe(): Promise<ScheduleDescription | undefined> {
+    const { queueName, jobs } = this.port;
+    const { record } = await jobs.get(queueName, this.id);
+    if (record?.kind !== 'schedule') return undefined;
+    const info = describeSchedule(queueName, this.id, record);
+    // A definition that this machine cannot compile is described without its ticks; the warnings say why.
+    const upcoming = await this.preview(10).catch((): ExplainedTime[] => []);
+    return describeWhole(info, upcoming, await this.runs(10));
   }
 
   /**
@@ -46,7 +57,7 @@ export class ScheduleHandle {
     const { record, now } = await this.#read();
     const policies = JSON.parse(record.policies) as StoredPolicies;
     const left = policies.limit === undefined ? count : Math.max(0, policies.limit - record.count);
-    const timing = compileStored(policies, `${this.queueName}:${this.id}`, record.anchor);
+    const timing = compileStored(policies, `${this.port.queueName}:${this.id}`, record.anchor);
     return timing.explainNext(Math.max(now, record.last), Math.min(count, left));
   }
 
@@ -58,7 +69,7 @@ export class ScheduleHandle {
   async pause(options: ChangeOptions & { note?: string } = {}): Promise<void> {
     const note = checkNote('note', options.note);
     await this.#read();
-    await this.jobs.pause(this.queueName, this.id, note, requestOf(options));
+    await this.port.jobs.pause(this.port.queueName, this.id, note, requestOf(options));
   }
 
   /**
@@ -68,7 +79,7 @@ export class ScheduleHandle {
    */
   async resume(options: ChangeOptions = {}): Promise<void> {
     await this.#read();
-    await this.jobs.resume(this.queueName, this.id, requestOf(options));
+    await this.port.jobs.resume(this.port.queueName, this.id, requestOf(options));
   }
 
   /**
@@ -80,7 +91,7 @@ export class ScheduleHandle {
   async delete(options: ChangeOptions & { reason?: string } = {}): Promise<boolean> {
     const reason = checkNote('reason', options.reason);
     try {
-      await this.jobs.cancel(this.queueName, this.id, reason, requestOf(options), 'schedule');
+      await this.port.jobs.cancel(this.port.queueName, this.id, reason, requestOf(options), 'schedule');
       return true;
     } catch (error) {
       if (isCarillonError(error, 'NOT_FOUND')) return false;
@@ -97,8 +108,8 @@ export class ScheduleHandle {
     const requestId = requestOf(options);
     const suffix = `+${requestHash(requestId).toString('hex').slice(0, 12)}`;
     const inTurn = options.overlap === 'policy';
-    const record = await this.scripts.trigger(this.queueName, this.id, suffix, inTurn, requestId);
-    return describeSchedule(this.queueName, this.id, record);
+    const record = await this.port.scripts.trigger(this.port.queueName, this.id, suffix, inTurn, requestId);
+    return describeSchedule(this.port.queueName, this.id, record);
   }
 
   /**
@@ -126,7 +137,7 @@ export class ScheduleHandle {
       });
     }
     const policies = JSON.parse(record.policies) as StoredPolicies;
-    const timing = compileStored(policies, `${this.queueName}:${this.id}`, record.anchor);
+    const timing = compileStored(policies, `${this.port.queueName}:${this.id}`, record.anchor);
     const ticks: number[] = [];
     for (let tick = timing.next(from - 1); tick !== undefined && tick <= to; tick = timing.next(tick)) {
       ticks.push(tick);
@@ -141,22 +152,26 @@ export class ScheduleHandle {
     if (!range.dryRun && ticks.length > 0) {
       const requestId = requestOf(range);
       const suffix = range.rerun ? `+r${requestHash(requestId).toString('hex').slice(0, 8)}` : '';
-      await this.scripts.backfill(this.queueName, this.id, ticks, suffix, requestId);
+      await this.port.scripts.backfill(this.port.queueName, this.id, ticks, suffix, requestId);
     }
     return ticks.map((tick) => new Date(tick));
   }
 
-  /** What became of its last ticks, oldest first: run, or skipped and why. */
-  runs(): Promise<LedgerRow[]> {
-    return this.scripts.ledger(this.queueName, this.id);
+  /**
+   * What became of its last ticks, oldest first: run, with BullMQ's outcome while it keeps that, or skipped and why.
+   * @param count how many at the most; defaults to all that are kept (`keepRuns`).
+   */
+  async runs(count = Number.POSITIVE_INFINITY): Promise<ScheduleRunRow[]> {
+    const rows = await this.port.scripts.ledger(this.port.queueName, this.id);
+    return joinOutcomes(this.id, rows.slice(-count), (runId) => this.port.stateOf(runId));
   }
 
   async #read(): Promise<{ record: ScheduleRecord; now: number }> {
-    const { record, now } = await this.jobs.get(this.queueName, this.id);
+    const { record, now } = await this.port.jobs.get(this.port.queueName, this.id);
     if (record?.kind === 'schedule') return { record, now };
     throw new CarillonError(
       'NOT_FOUND',
-      `the queue ${this.queueName} has no schedule ${JSON.stringify(this.id)}`,
+      `the queue ${this.port.queueName} has no schedule ${JSON.stringify(this.id)}`,
       {
         field: 'scheduleId',
         given: this.id,

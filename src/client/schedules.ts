@@ -1,33 +1,17 @@
 import { setTimeout } from 'node:timers/promises';
+import { refuse } from '../config/check.js';
 import { BUCKETS } from '../domain/buckets.js';
-import { CarillonError } from '../domain/errors.js';
+import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { checkScheduleId, identityOf, splitIdentity } from '../domain/ids.js';
 import { checkSchedule, type ScheduleDefinition, type StoredPolicies } from '../domain/schedule.js';
-import type { JobScripts } from '../redis/job-scripts.js';
 import { decodeRecord, type ScheduleRecord } from '../redis/record.js';
 import { newRequestId } from '../redis/request-id.js';
-import type { ScheduleScripts } from '../redis/schedule-scripts.js';
 import { checkRequestId } from './job-options.js';
+import { checkFilter, matches, type ScheduleFilter } from './schedule-filter.js';
 import { ScheduleHandle } from './schedule-handle.js';
 import { describeSchedule, type ScheduleInfo } from './schedule-info.js';
-import { type EncodedTemplate, writeOf } from './schedule-write.js';
-
-/** What each run of a schedule is: BullMQ's name, data and options. */
-export interface ScheduleTemplate<Data = unknown, Name extends string = string, Opts = unknown> {
-  /** Defaults to the schedule's id. */
-  name?: Name;
-  /** Defaults to `{}`. */
-  data?: Data;
-  opts?: Opts;
-}
-
-/** What the schedules of a queue need of it. */
-export interface SchedulesPort {
-  readonly queueName: string;
-  readonly jobs: JobScripts;
-  readonly scripts: ScheduleScripts;
-  encodeTemplate(scheduleId: string, template: ScheduleTemplate): EncodedTemplate;
-}
+import { writeOf } from './schedule-write.js';
+import type { SchedulesPort, ScheduleTemplate } from './schedules-port.js';
 
 export interface UpsertOptions {
   /** Sent again with each repeat of the same change. */
@@ -63,11 +47,16 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
 
   /** The handle of a schedule, whether it exists or not: nothing is read yet. @throws CarillonError INVALID_ID */
   get(id: string): ScheduleHandle {
-    return new ScheduleHandle(this.port.queueName, checkScheduleId(id), this.port.jobs, this.port.scripts);
+    return new ScheduleHandle(this.port, checkScheduleId(id));
   }
 
-  /** Every schedule of the queue, read in pages; in no order. Records that nobody can read are left to `doctor`. */
-  async *list(): AsyncGenerator<ScheduleInfo> {
+  /**
+   * The schedules of the queue that the filter means, read in pages; in no order. Records that nobody can read are left
+   * to `doctor`.
+   * @throws CarillonError INVALID_OPTION
+   */
+  async *list(filter: ScheduleFilter = {}): AsyncGenerator<ScheduleInfo> {
+    checkFilter(filter);
     const { jobs, queueName } = this.port;
     for (let bucket = 0; bucket < BUCKETS; bucket++) {
       let cursor = '0';
@@ -76,9 +65,57 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
         cursor = page.cursor;
         for (const { identity, bytes } of page.found) {
           const record = readSchedule(bytes);
-          if (record) yield describeSchedule(queueName, splitIdentity(identity).jobId, record);
+          if (record === undefined) continue;
+          const info = describeSchedule(queueName, splitIdentity(identity).jobId, record);
+          if (matches(info, filter)) yield info;
         }
       } while (cursor !== '0');
+    }
+  }
+
+  /**
+   * Pauses, resumes, triggers or deletes every schedule that the filter means; an empty filter is refused, so that
+   * nothing is deleted by a slip.
+   * @returns what was done to each, or with `dryRun` what would be.
+   * @throws CarillonError INVALID_OPTION
+   */
+  async change(
+    verb: 'pause' | 'resume' | 'trigger' | 'delete',
+    filter: ScheduleFilter,
+    options: { dryRun?: boolean; note?: string; requestId?: string } = {},
+  ): Promise<{ id: string; done: boolean; problem: string | undefined }[]> {
+    checkFilter(filter);
+    if (Object.values(filter).every((value) => value === undefined)) {
+      refuse('filter', filter, 'means every schedule', 'Give a tag, a state or a text.');
+    }
+    const requestId = options.requestId ?? newRequestId();
+    const results: { id: string; done: boolean; problem: string | undefined }[] = [];
+    for await (const { id } of this.list(filter)) {
+      const problem = options.dryRun
+        ? undefined
+        : await this.#changeOne(verb, id, options.note, `${requestId}:${id}`);
+      results.push({ id, done: !options.dryRun && problem === undefined, problem });
+    }
+    return results;
+  }
+
+  /** One schedule's refusal does not stop the others. */
+  async #changeOne(
+    verb: string,
+    id: string,
+    note: string | undefined,
+    requestId: string,
+  ): Promise<string | undefined> {
+    const handle = this.get(id);
+    try {
+      if (verb === 'pause') await handle.pause({ requestId, ...(note === undefined ? {} : { note }) });
+      else if (verb === 'resume') await handle.resume({ requestId });
+      else if (verb === 'trigger') await handle.trigger({ requestId });
+      else await handle.delete({ requestId });
+      return undefined;
+    } catch (error) {
+      if (!isCarillonError(error)) throw error;
+      return `${error.code}: ${error.message}`;
     }
   }
 
