@@ -5,7 +5,7 @@ import type { Problem } from './doctor-finding.js';
 
 /** What a key under the tag is: which type Redis must give it, and whose it is. */
 export type KeyKind =
-  | { type: KeyType; part: 'meta' | 'fence' | 'heads' | 'queues' | 'leader' | 'history' | 'clock' }
+  | { type: KeyType; part: 'meta' | 'fence' | 'heads' | 'queues' | 'leader' | 'history' | 'calendars' | 'clock' }
   | { type: KeyType; part: 'bucket'; bucket: number }
   | { type: KeyType; part: 'spent' | 'spentShort'; bucket: number; generation: number }
   | { type: KeyType; part: 'dedup'; queue: string }
@@ -20,6 +20,7 @@ const ONES = {
   queues: 'hash',
   leader: 'hash',
   history: 'stream',
+  calendars: 'hash',
   clock: 'string',
 } as const;
 const OF_BUCKET: Readonly<Record<string, KeyType>> = {

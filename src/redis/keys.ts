@@ -46,6 +46,10 @@ export class Keys {
   get history(): string {
     return `${this.tag}:history`;
   }
+  /** HASH: name of a calendar → its version and dates as JSON; `:revision` → rises with every change of any. */
+  get calendars(): string {
+    return `${this.tag}:calendars`;
+  }
   /** CHANNEL: a job is due soon: its time in ms. */
   get wake(): string {
     return `${this.tag}:wake`;
