@@ -91,14 +91,14 @@ export function findOrigin({ rule, exclusions, earliest }: MoveRule, named: numb
       wallClock -= DAY_MS;
       continue;
     }
-    if (at < earliest) break;
-    const span = exclusions.spanAt(at);
+    const span = at < earliest ? undefined : exclusions.spanAt(at);
     if (span === undefined) {
-      const second = instantsOf(rule, wallClock)[1];
-      const excluded = second !== undefined && exclusions.spanAt(second) !== undefined;
+      // Of a repeated hour the second pass may be excluded alone.
+      const second = instantsOf(rule, wallClock)[1] ?? Number.NEGATIVE_INFINITY;
+      const excluded = second >= earliest && exclusions.spanAt(second) !== undefined;
       if (excluded && namesWallClock(rule, wallClock)) return { at: second };
-      const following = exclusions.spanAfter(at)?.start;
-      if (following === undefined && edges.length === 0 && !dense) return {};
+      const following = exclusions.spanAt(at) === undefined ? exclusions.spanAfter(at)?.start : earliest;
+      if (edges.length === 0) return nothingUntil(rule, named, following);
       if (following !== undefined) edges.push(following);
       break;
     }
@@ -110,6 +110,13 @@ export function findOrigin({ rule, exclusions, earliest }: MoveRule, named: numb
     wallClock = first - DAY_MS;
   }
   return { retryFrom: dense ? named + 1000 : nextEdge(rule, named, [...edges, earliest]) };
+}
+
+/** Nothing that is moved from before an instant, or ever. */
+function nothingUntil(rule: CronRule, named: number, instant: number | undefined): Origin {
+  if (instant === undefined) return {};
+  const retryFrom = lowestWallClock(rule.zone, instant) + DAY_MS;
+  return { retryFrom: retryFrom > named ? retryFrom : nextEdge(rule, named, [instant]) };
 }
 
 /** The earliest date on which the time of day lies at or after `from`; `wallClock`, which stands for `at`, does. */

@@ -348,6 +348,31 @@ describe('years of exclusion cost milliseconds', () => {
     expect(performance.now() - started).toBeLessThan(500);
   });
 
+  test.each(['0 9 * * *', '* * * * * *'])('%s, whose next exclusion is thousands of years away', (cron) => {
+    const timing = excluding({
+      cron,
+      exclude: [{ from: '2027-01-01', to: '9990-12-30' }, '9999-12-31'],
+      endDate: '9999-12-31T23:59:59Z',
+      onExcluded: 'next',
+    });
+    const started = performance.now();
+    expect(iso(timing.next(at('9999-12-30T23:59:59Z')))).toBeUndefined();
+    expect(iso(timing.next(at('2026-12-31T23:59:59Z')))).toMatch(/^9990-12-31T0/);
+    expect(performance.now() - started).toBeLessThan(500);
+  });
+
+  test('a tick that comes every few years, beside an exclusion far away', () => {
+    const timing = excluding({
+      cron: '0 0 29 2 *',
+      endDate: '2028-12-31T00:00:00Z',
+      exclude: ['2028-02-29', '9999-01-01'],
+      onExcluded: 'next',
+    });
+    const started = performance.now();
+    expect(timesAfter(timing, '2026-01-01T00:00:00Z', 2)).toEqual(['2028-03-01T00:00:00.000Z', undefined]);
+    expect(performance.now() - started).toBeLessThan(200);
+  });
+
   test('a calendar of 10,000 dates, none of them of a weekday that the schedule names', () => {
     const dates = Array.from({ length: 10_000 }, (_, i) =>
       new Date(at('2026-01-05T00:00:00Z') + 2 * i * 86_400_000).toISOString().slice(0, 10),
