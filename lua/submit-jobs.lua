@@ -83,6 +83,13 @@ local function createDue(item, inc, requests)
   markBroken(tag, queueName, queue.broken, now)
 end
 
+-- As BullMQ tells it, also while the job that stands is still in the timers.
+local function tellDuplicated(jobId)
+  local queue = openQueue(base, queueName)
+  if queue.broken then return end
+  redis.call('XADD', queue.prefix .. 'events', 'MAXLEN', '~', maxEventsOf(queue), '*', 'event', 'duplicated', 'jobId', jobId)
+end
+
 -- The answer to an identity that is known already, or nil when the job may be created; then also the requests of the
 -- earlier job of that id, which the new record keeps: a late repeat of one of them must not touch it.
 local function knownAnswer(item, request)
@@ -101,19 +108,26 @@ local function knownAnswer(item, request)
     end
     record.requests = rememberRequest(record.requests, request, ANSWER_EXISTING)
     redis.call('HSET', tag .. ':' .. item.bucket .. ':jobs', item.identity, encodeRecord(record))
+    tellDuplicated(item.id)
     return ANSWER_EXISTING, record.at
   end
   local endedAt, how, ended = readSpent(tag, item.bucket, item.identity, not item.chosen)
   if endedAt then
-    if not item.chosen then return ANSWER_CREATED, item.at end
+    -- A delay counted from the first call; its job ran since.
+    local at = item.at
+    if how == ENDED_RUN and hasFlag(item.flags, ITEM_DELAY) then at = math.min(at, endedAt) end
+    if not item.chosen then return ANSWER_CREATED, at end
     local before = answeredBefore(ended, request)
-    if before then return before, item.at end
+    if before then return before, at end
     if how == ENDED_RUN and now - endedAt < window then
       return ANSWER_FIRED, endedAt
     end
     earlier = ended
   end
-  if item.chosen and redis.call('EXISTS', base .. item.identity) == 1 then return ANSWER_EXISTING, item.at end
+  if item.chosen and redis.call('EXISTS', base .. item.identity) == 1 then
+    tellDuplicated(item.id)
+    return ANSWER_EXISTING, standingAt(base .. item.identity, item.at)
+  end
   return nil, nil, nil, earlier
 end
 
@@ -135,8 +149,8 @@ local function judge(index, item)
     answer, knownAt, created, earlier = knownAnswer(item, request)
     at = knownAt or at
     if not answer and deduplicated then
-      local other = deduplicate(tag, base, queueName, item, inc, now)
-      if other then answer, id = ANSWER_EXISTING, other end
+      local other, otherAt = deduplicate(tag, base, queueName, item, inc, now)
+      if other then answer, id, at = ANSWER_EXISTING, other, otherAt end
     end
     if not answer then
       answer = created or ANSWER_CREATED

@@ -5,8 +5,9 @@ export type { DoctorOptions, DoctorReport } from './client/doctor.js';
 export type { DoctorCheck, Finding, Severity } from './client/doctor-finding.js';
 export { Job } from './client/job.js';
 export type { JobOptions } from './client/job-options.js';
-export type { BulkJob, QueueOptions } from './client/queue.js';
-export { Queue } from './client/queue.js';
+export type { EditOptions, JobChange } from './client/pending-edits.js';
+export type { BulkJob } from './client/producer.js';
+export { Queue, type QueueOptions } from './client/queue.js';
 export type { ScheduleDescription, ScheduleRunRow } from './client/schedule-description.js';
 export type { ScheduleFilter } from './client/schedule-filter.js';
 export type { ScheduleInfo } from './client/schedule-info.js';
@@ -16,4 +17,5 @@ export { type CrontabLine, type CrontabOptions, parseCrontab } from './domain/cr
 export { CarillonError, type ErrorCode, isCarillonError } from './domain/errors.js';
 export { nextFireTimes } from './domain/fire-times.js';
 export type { ScheduleDefinition } from './domain/schedule.js';
+export type { SubmitAnswer } from './redis/submit-batch.js';
 export { Scheduler } from './scheduler/scheduler.js';

@@ -26,6 +26,15 @@ local function writeDedup(tag, queueName, id, inc, expiry, bucket, jobId)
   redis.call('HSET', tag .. ':dedup:' .. queueName, id, struct.pack('>I7I6B', inc, expiry, bucket) .. jobId)
 end
 
+-- When a job that BullMQ holds was due: its run's mark says, else its own timestamp and delay; `default` if neither does.
+local function standingAt(key, default)
+  if redis.call('TYPE', key).ok ~= 'hash' then return default end
+  local values = redis.call('HMGET', key, 'opts', 'timestamp', 'delay')
+  local marked = tonumber((string.match(values[1] or '', '"carillon":"%S+ (%d+) ')))
+  local timestamp, delay = tonumber(values[2]), tonumber(values[3])
+  return marked or (timestamp and timestamp + (delay or 0)) or default
+end
+
 local function expiryOf(options, now)
   local ttl = tonumber(options.ttl) or 0
   return ttl > 0 and now + ttl or 0
@@ -38,7 +47,7 @@ local function tellDeduplicated(base, queueName, jobId, id, deduplicatedJobId)
     'jobId', jobId, 'deduplicationId', id, 'deduplicatedJobId', deduplicatedJobId)
 end
 
--- The id of the job that this one is a duplicate of, or nil when it may be created (its entry is then in place).
+-- The id and the time of the job that this one is a duplicate of, or nil when it may be created (its entry is then in place).
 local function deduplicate(tag, base, queueName, item, inc, now)
   local options = deduplicationOf(decodeRecord(itemText(item, STATE_SCHEDULED, inc, '')))
   if not options then return nil end
@@ -65,7 +74,7 @@ local function deduplicate(tag, base, queueName, item, inc, now)
         storePending(tag, known.bucket, known.identity, known.record, now)
       end
       tellDeduplicated(base, queueName, known.jobId, id, item.id)
-      return known.jobId
+      return known.jobId, known.record.at
     end
   elseif not openQueue(base, queueName).broken then
     local prefix = base .. queueName .. ':'
@@ -76,7 +85,7 @@ local function deduplicate(tag, base, queueName, item, inc, now)
       local options_ = { delay = math.max(0, item.at - now) }
       local other = deduplicateJob(options, item.id, prefix .. 'delayed', key, prefix .. 'events', maxEventsOf(queue), prefix,
         '', '', options_, nil, nil, nil, nil, now)
-      if other then return other end
+      if other then return other, standingAt(prefix .. other, item.at) end
       local ttl = redis.call('PTTL', key)
       if ttl > 0 then expiry = now + ttl else expiry = 0 end
       redis.call('DEL', key)

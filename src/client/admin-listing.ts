@@ -2,10 +2,11 @@ import type { Redis } from 'ioredis';
 import { BUCKETS } from '../domain/buckets.js';
 import { CarillonError } from '../domain/errors.js';
 import { splitIdentity } from '../domain/ids.js';
+import type { StoredPolicies } from '../domain/schedule.js';
 import { type RecordState, STATES } from '../domain/states.js';
 import type { JobScripts } from '../redis/job-scripts.js';
 import type { Keys } from '../redis/keys.js';
-import { decodeRecord, type JobOrSchedule } from '../redis/record.js';
+import { decodeRecord, type JobOrSchedule, type ScheduleRecord } from '../redis/record.js';
 import { readQuarantined } from './doctor-bucket.js';
 
 /** What a listing is asked for. */
@@ -43,6 +44,8 @@ export interface ListedJob {
   data: string;
   priority: number;
   note: string | undefined;
+  /** Of a schedule. */
+  definition?: StoredPolicies;
 }
 
 /** A record that was set aside. */
@@ -142,7 +145,16 @@ function listed(identity: string, bytes: Buffer): ListedJob[] {
   const { queue, id } = halves(identity);
   const { kind, state, name, data, priority, note } = record;
   const scheduledFor = record.kind === 'job' ? record.at : record.cur || undefined;
-  return [{ queue, id, kind, state, name, scheduledFor, data, priority, note }];
+  const job = { queue, id, kind, state, name, scheduledFor, data, priority, note };
+  return [record.kind === 'job' ? job : { ...job, definition: definitionOf(record) }];
+}
+
+function definitionOf(record: ScheduleRecord): StoredPolicies | undefined {
+  try {
+    return JSON.parse(record.policies) as StoredPolicies;
+  } catch {
+    return undefined;
+  }
 }
 
 function halves(identity: string): { queue: string; id: string } {

@@ -39,6 +39,14 @@ export interface DoctorReport {
   leader: Leader | undefined;
 }
 
+/** Defaults, then checks. @throws CarillonError INVALID_DURATION */
+export function resolveDoctorOptions(options: DoctorOptions): { pause: number; staleAfter: number } {
+  return {
+    pause: parseDuration(options.pause ?? 1000, { field: 'pause', max: 60_000 }),
+    staleAfter: parseDuration(options.staleAfter ?? 15_000, { field: 'staleAfter', min: 1000 }),
+  };
+}
+
 /** Suspects that are looked at again side by side. */
 const AT_ONCE = 50;
 
@@ -53,8 +61,7 @@ export async function examine(
   { namespace, prefix, virtualClock = false }: { namespace: string; prefix: string; virtualClock?: boolean },
   options: DoctorOptions = {},
 ): Promise<DoctorReport> {
-  const rest = parseDuration(options.pause ?? 1000, { field: 'pause', max: 60_000 });
-  const staleAfter = parseDuration(options.staleAfter ?? 15_000, { field: 'staleAfter', min: 1000 });
+  const { pause: rest, staleAfter } = resolveDoctorOptions(options);
   const keys = new Keys(namespace);
   const findings = new Findings();
   const now = virtualClock ? async () => Number(await client.get(keys.clock)) : () => redisTime(client);

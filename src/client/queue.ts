@@ -1,10 +1,6 @@
 import type { EventEmitter } from 'node:events';
-import { checkObject, refuse } from '../config/check.js';
-import {
-  type ResolvedTimerOptions,
-  resolveQueueOptions,
-  type TimerOptions,
-} from '../config/queue-options.js';
+import { refuse } from '../config/check.js';
+import { resolveQueueOptions, type TimerOptions } from '../config/queue-options.js';
 import type { Duration } from '../domain/durations.js';
 import { CarillonError } from '../domain/errors.js';
 import { tickRunId } from '../domain/ids.js';
@@ -16,16 +12,14 @@ import { defaultNamespace } from '../redis/layout.js';
 import { ScheduleScripts } from '../redis/schedule-scripts.js';
 import { warnOfServer } from '../redis/server-warning.js';
 import { Shard } from '../redis/shard.js';
-import type { SubmitItem, SubmitResult } from '../redis/submit-batch.js';
 import { Submitter } from '../redis/submitter.js';
 import { defaultLogger } from '../support/logger.js';
 import { Job } from './job.js';
-import { jobIds } from './job-ids.js';
-import { checkDefaultOptions, checkRequestId, type JobOptions } from './job-options.js';
+import { checkDefaultOptions, type JobOptions } from './job-options.js';
 import type { JobSchedulerJson, JobSchedulerOptions } from './job-scheduler-form.js';
 import { JobSchedulers } from './job-schedulers.js';
 import { type EditOptions, type JobChange, PendingEdits } from './pending-edits.js';
-import { prepareJob } from './prepare-job.js';
+import { type BulkJob, Producer } from './producer.js';
 import { encodeTemplate } from './schedule-template.js';
 import { Schedules } from './schedules.js';
 import type { ScheduleTemplate } from './schedules-port.js';
@@ -38,13 +32,6 @@ export interface QueueOptions
   connection?: RedisConnectionOptions | BullQueueOptions['connection'];
   /** Options of each job that does not say otherwise. */
   defaultJobOptions?: JobOptions;
-}
-
-/** One job of a bulk. */
-export interface BulkJob<Name extends string, Data> {
-  name: Name;
-  data: Data;
-  opts?: JobOptions;
 }
 
 /** As BullMQ connects: to the local server, trying again for ever, ever more slowly. */
@@ -68,16 +55,24 @@ export class Queue<
   // biome-ignore lint/suspicious/noExplicitAny: BullMQ's own default
   ResultType = any,
   NameType extends string = string,
-> extends BullQueue<DataType, ResultType, NameType, DataType, ResultType, NameType> {
+> extends BullQueue<
+  Job<DataType, ResultType, NameType>,
+  ResultType,
+  NameType,
+  DataType,
+  ResultType,
+  NameType
+> {
   declare readonly backend: TimerBackend;
   /** What fires again and again: `queue.schedules.upsert('nightly', { cron: '30 2 * * *', missed: 'latest' }, template)`. */
   readonly schedules: Schedules<DataType, NameType, JobOptions>;
   readonly #jobSchedulers: JobSchedulers;
-  readonly #timers: ResolvedTimerOptions;
   readonly #opened: OpenedRedis;
-  readonly #submitter: Submitter;
+  readonly #producer: Producer<DataType, ResultType, NameType>;
   readonly #edits: PendingEdits;
-  readonly #newId = jobIds();
+  /** Settles once: connected, or closed before it was. */
+  readonly #ready: Promise<void>;
+  #abandon: () => void = () => undefined;
 
   /**
    * @throws CarillonError INVALID_ID, INVALID_OPTION, INVALID_DURATION, UNSUPPORTED; nothing is opened then.
@@ -99,21 +94,26 @@ export class Queue<
     const shard = new Shard(opened.client, {
       namespace: timers.namespace ?? defaultNamespace(prefix),
       prefix,
+      ready: () => this.#ready,
     });
     const scripts = new JobScripts(shard);
     const parts = { client: opened.client, shard, scripts, maxPayload: timers.maxPayload };
     super(name, { ...options, connection: asBullmqGivesIt(options.connection) }, (queueName, bullOptions) => {
       return new TimerBackend(queueName, bullOptions, parts);
     });
-    this.#timers = timers;
+    const abandoned = new Promise<never>((_, reject) => {
+      this.#abandon = () => reject(closed());
+    });
+    this.#ready = Promise.race([this.waitUntilReady(), abandoned]);
     const logger = options.logger ?? defaultLogger();
-    this.waitUntilReady().then(
+    this.#ready.then(
       () => warnOfServer(opened.client, logger),
       () => undefined,
     );
     this.#opened = opened;
     this.#edits = new PendingEdits(this.backend, name, timers.maxPayload);
-    this.#submitter = new Submitter(scripts, name, { maxPending: timers.maxPending });
+    const submitter = new Submitter(scripts, name, { maxPending: timers.maxPending });
+    this.#producer = new Producer(this, submitter, timers, () => this.jobsOpts);
     this.schedules = new Schedules({
       queueName: name,
       jobs: scripts,
@@ -150,11 +150,8 @@ export class Queue<
     data: DataType,
     opts?: JobOptions,
   ): Promise<Job<DataType, ResultType, NameType>> {
-    const merged = this.#merge(opts);
-    const requestId = merged.requestId;
-    const item = prepareJob(name, data, merged, this.#limits, this.#newId, requestId);
-    const [answered] = await this.#submitter.submit([item], requestId);
-    const job = this.#jobOf(name, data, merged, item, answered?.results[0], answered?.now);
+    this.#refuseClosed();
+    const job = await this.#producer.add(name, data, opts);
     (this as EventEmitter).emit('waiting', job);
     return job;
   }
@@ -173,26 +170,8 @@ export class Queue<
         [TelemetryAttributes.BulkNames]: jobs.map((job) => job.name),
         [TelemetryAttributes.BulkCount]: jobs.length,
       });
-      const requestId = options.requestId === undefined ? undefined : checkRequestId(options.requestId);
-      const merged = jobs.map((job) => this.#withContext(this.#merge(job.opts), context));
-      const items = jobs.map((job, index) => {
-        const opts = merged[index] as JobOptions;
-        if (opts.requestId !== undefined) {
-          refuse('requestId', opts.requestId, 'names one call', 'Give addBulk(jobs, { requestId }).');
-        }
-        return prepareJob(job.name, job.data, opts, this.#limits, this.#newId, requestId, index);
-      });
-      const added: Job<DataType, ResultType, NameType>[] = [];
-      for (const { results, now } of await this.#submitter.submit(items, requestId)) {
-        for (const result of results) {
-          const index = added.length;
-          const { name, data } = jobs[index] as BulkJob<NameType, DataType>;
-          added.push(
-            this.#jobOf(name, data, merged[index] as JobOptions, items[index] as SubmitItem, result, now),
-          );
-        }
-      }
-      return added;
+      this.#refuseClosed();
+      return this.#producer.addBulk(jobs, context, options.requestId);
     });
   }
 
@@ -294,6 +273,7 @@ export class Queue<
 
   /** Closes the queue, and the connection that it opened; a client that it was given stays open. */
   override async close(): Promise<void> {
+    this.#abandon();
     await super.close();
     await closeRedis(this.#opened);
   }
@@ -303,37 +283,14 @@ export class Queue<
     if (this.#opened.owned) this.#opened.client.disconnect();
   }
 
-  get #limits(): ResolvedTimerOptions {
-    return this.#timers;
+  #refuseClosed(): void {
+    if (this.closing === undefined || !this.#opened.owned) return;
+    throw closed();
   }
+}
 
-  #merge(opts: JobOptions | undefined): JobOptions {
-    if (opts !== undefined) checkObject('opts', opts);
-    return { ...this.jobsOpts, ...opts, jobId: opts?.jobId };
-  }
-
-  /** BullMQ's rule: what the job says of its context wins over the span's. */
-  #withContext(opts: JobOptions, context: string | undefined): JobOptions {
-    if (context === undefined || opts.telemetry?.metadata !== undefined || opts.telemetry?.omitContext)
-      return opts;
-    return { ...opts, telemetry: { ...opts.telemetry, metadata: context } };
-  }
-
-  #jobOf(
-    name: NameType,
-    data: DataType,
-    opts: JobOptions,
-    item: SubmitItem,
-    result: SubmitResult | undefined,
-    now: number | undefined,
-  ): Job<DataType, ResultType, NameType> {
-    const job = new Job<DataType, ResultType, NameType>(this, name, data, opts, result?.jobId ?? item.jobId);
-    job.answer = result?.answer;
-    job.scheduledFor = result?.scheduledFor ?? 0;
-    if (item.timestamp === undefined && now !== undefined) job.timestamp = now;
-    if (opts.at !== undefined) job.delay = Math.max(0, job.scheduledFor - job.timestamp);
-    return job;
-  }
+function closed(): CarillonError {
+  return new CarillonError('CLOSED', 'the queue is closed', { todo: 'Make a new Queue, or close it later.' });
 }
 
 /** Others read `queue.opts.connection` to make a worker, as @nestjs/bullmq does: it stays what was given. */

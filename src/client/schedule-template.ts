@@ -1,4 +1,5 @@
-import { refuse } from '../config/check.js';
+import { checkObject, refuse } from '../config/check.js';
+import { rejectUnknown } from '../config/unknown-options.js';
 import { checkJobName } from '../domain/ids.js';
 import { encodeData } from '../queue/payload.js';
 import { type JobOptions, resolveOptions } from './job-options.js';
@@ -28,7 +29,8 @@ export function encodeTemplate(
   defaults: JobOptions,
   maxPayload: number,
 ): EncodedTemplate {
-  const opts = (template.opts ?? {}) as JobOptions;
+  rejectUnknown(checkObject('template', template), ['name', 'data', 'opts'], 'template.');
+  const opts = (template.opts === undefined ? {} : checkObject('template.opts', template.opts)) as JobOptions;
   for (const key of OF_ONE_JOB) {
     if (opts[key] !== undefined) {
       refuse(

@@ -1,7 +1,7 @@
 import { parseDuration } from '../domain/durations.js';
 import { checkQueueName } from '../domain/ids.js';
 import type { Logger } from '../support/logger.js';
-import { checkInteger, checkObject } from './check.js';
+import { checkInteger, checkObject, refuse } from './check.js';
 import { checkName } from './scheduler-options.js';
 import { rejectUnknown } from './unknown-options.js';
 
@@ -57,6 +57,15 @@ export function resolveQueueOptions(name: unknown, options: unknown): ResolvedTi
   checkQueueName(name, 'name');
   const given = checkObject('options', options);
   rejectUnknown(given, KNOWN);
+  if (given.settings !== undefined && Object.keys(checkObject('settings', given.settings)).length > 0) {
+    refuse(
+      'settings',
+      given.settings,
+      'changes how BullMQ repeats jobs, which schedules do not use',
+      'Leave it out; give the time zone and the pattern to queue.schedules.',
+      'UNSUPPORTED',
+    );
+  }
   if (given.prefix !== undefined) checkName(given.prefix, 'prefix');
   return Object.freeze({
     namespace: given.namespace === undefined ? undefined : checkName(given.namespace, 'namespace'),

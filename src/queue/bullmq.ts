@@ -19,4 +19,5 @@ export {
   type RetryOptions,
   SpanKind,
   TelemetryAttributes,
+  Worker as BullWorker,
 } from 'bullmq';

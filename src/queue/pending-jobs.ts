@@ -39,6 +39,7 @@ export class PendingJobs {
   async counts(): Promise<PendingCounts> {
     const states = ['scheduled', 'paused', 'parked', 'schedules'] as const;
     const fields = states.map((state) => `${this.queue}:${state}`);
+    await this.shard.ready();
     const counts = await this.shard.client.hmget(this.shard.keys.queues, ...fields);
     const [scheduled = 0, paused = 0, parked = 0, schedules = 0] = counts.map((count) => Number(count ?? 0));
     return { scheduled, paused, parked, schedules };

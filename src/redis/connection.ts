@@ -31,6 +31,12 @@ export const SCHEDULER_CONNECTION: RedisOptions = {
  */
 export function openRedis(options: RedisConnectionOptions, defaults: RedisOptions = {}): OpenedRedis {
   if (typeof options === 'string') return { client: fromUrl(options, defaults), owned: true };
+  if (isCluster(options)) {
+    throw new CarillonError('UNSUPPORTED', 'Redis Cluster is not supported by this version', {
+      field: 'connection',
+      todo: 'Give a client of one Redis, or of Sentinel.',
+    });
+  }
   if (isRedisClient(options)) return { client: options, owned: false };
   if (typeof options !== 'object' || options === null) {
     throw new CarillonError(
@@ -87,6 +93,10 @@ function isRedisClient(value: unknown): value is Redis {
     typeof client.defineCommand === 'function' &&
     typeof client.duplicate === 'function'
   );
+}
+
+function isCluster(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && (value as { isCluster?: unknown }).isCluster === true;
 }
 
 function isOtherDriver(value: object): boolean {

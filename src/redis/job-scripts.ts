@@ -218,6 +218,7 @@ export class JobScripts {
 
   /** The id of the job that a deduplication names while it waits in the timers. */
   async getDedup(queue: string, id: string): Promise<string | undefined> {
+    await this.shard.ready();
     const entry = await this.shard.client.hgetBuffer(this.shard.keys.dedup(queue), id);
     if (entry === null) return undefined;
     const { inc, expiry, jobId } = readDedup(entry);

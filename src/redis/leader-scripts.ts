@@ -29,6 +29,8 @@ export interface PopResult {
   /** Bytes of records read, and how many there were. */
   bytes: number;
   taken: number;
+  /** ms that the script itself took, without waiting for its turn; 0 on a server that holds its clock meanwhile. */
+  took: number;
 }
 
 export interface PlanItem {
@@ -104,7 +106,8 @@ export class LeaderScripts {
       lower: asList(rest[5]).map(asNumber),
       trouble: asList(rest[6]).map(asText),
       bytes: asNumber(rest[7]),
-      taken: asNumber(rest[8]),
+      took: asNumber(rest[8]) / 1000,
+      taken: asNumber(rest[9]),
     };
   }
 

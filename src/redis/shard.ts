@@ -10,6 +10,8 @@ export interface ShardOptions {
   /** BullMQ's key prefix, without the colon. */
   prefix: string;
   choices?: ScriptChoices;
+  /** Awaited before each call: a client without an offline queue refuses commands until it is connected. */
+  ready?: () => Promise<unknown>;
 }
 
 /** One shard of a namespace: its keys, its layout, and the way every script is called. */
@@ -18,14 +20,17 @@ export class Shard {
   /** What stands before a BullMQ queue's name in its keys. */
   readonly base: string;
   readonly namespace: string;
+  /** Resolves once commands may be sent. */
+  readonly ready: () => Promise<unknown>;
   readonly #prefix: string;
   readonly #runner: ScriptRunner;
   #layout: Promise<string> | undefined;
 
   constructor(
     readonly client: Redis,
-    { namespace, prefix, choices = {} }: ShardOptions,
+    { namespace, prefix, choices = {}, ready = async () => undefined }: ShardOptions,
   ) {
+    this.ready = ready;
     this.keys = new Keys(namespace);
     this.namespace = namespace;
     this.base = `${prefix}:`;
@@ -35,6 +40,7 @@ export class Shard {
 
   /** Writes or compares the layout; later calls use what the first one found. */
   async open(): Promise<void> {
+    await this.ready();
     await this.#openLayout();
   }
 
@@ -60,6 +66,7 @@ export class Shard {
   }
 
   async #runOnce(name: string, flag: ScriptFlag, args: readonly ScriptArgument[]) {
+    await this.ready();
     const layout = await this.#openLayout();
     const reply = await this.#runner.run(name, flag, this.keys.none, [this.keys.tag, layout, ...args]);
     return { status: String(reply[0]), rest: reply.slice(1) };

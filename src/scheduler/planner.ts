@@ -5,7 +5,7 @@ import type { LeaderScripts, OwnedRange, PlanAnswer, PlanItem } from '../redis/l
 import { decodeRecord, FLAGS, type ScheduleRecord } from '../redis/record.js';
 import type { Logger } from '../support/logger.js';
 
-const BATCH = 100;
+const BATCH = 200;
 const BATCH_BYTES = 500_000;
 /** A schedule that cannot be planned is asked again after this, doubling (ms); then it is suspended. */
 const RETRY_MIN = 1000;
@@ -97,11 +97,8 @@ function answerFor(target: Target, record: ScheduleRecord, now: number, since: n
     if (successor === undefined) return { ...target, op: 'end', reason: 'no tick follows' };
     return { ...target, op: 'append', tail: cur, tick: successor.tick, fireAt: successor.fireAt };
   }
-  const found = ticks.resolve(state, now, {
-    servedFrom: since,
-    grace: record.grace,
-    resumed: (record.flags & FLAGS.resumed) !== 0,
-  });
+  const resumed = (record.flags & FLAGS.resumed) !== 0;
+  const found = ticks.resolve(state, now, { servedFrom: since, grace: record.grace, resumed });
   return {
     ...target,
     op: 'resolve',

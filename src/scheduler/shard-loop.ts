@@ -143,7 +143,6 @@ export class ShardLoop extends Service {
       headroom: this.#headroom.inUse,
       latest: this.#options.clockLeaps ? 0 : this.#clock.latest(),
     });
-    const now = monotonic();
     if ('clockJumpedTo' in reply) {
       if (this.#clock.jumped()) {
         this.#options.logger.error(
@@ -158,7 +157,7 @@ export class ShardLoop extends Service {
     this.#clock.saw(reply.now);
     this.#isServing();
     coordinator.fed(sentAt);
-    this.#batch.took(now - sentAt, reply.taken);
+    this.#batch.took(reply.took, reply.taken);
     this.#headroom.used(reply.bytes);
     this.#sleeper.replied(reply.now, reply.nextHead);
     report.popped(reply);

@@ -37,6 +37,8 @@ test('our types stand where BullMQ’s stood', async ({ task }) => {
   expectTypeOf<JobsOptions>().toExtend<JobOptions>();
   const read = await queue.getJob('none');
   expectTypeOf(read?.data.to).toEqualTypeOf<string | undefined>();
+  expectTypeOf(read?.scheduledFor).toEqualTypeOf<number | undefined>();
+  expectTypeOf(await queue.getDelayed()).toEqualTypeOf<Job<Mail, number, 'send' | 'drop'>[]>();
   // @ts-expect-error: a payload of another type
   expectTypeOf(() => queue.add('send', { too: 'ann' })).toBeFunction();
   // @ts-expect-error: a name that the queue does not have

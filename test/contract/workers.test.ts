@@ -168,6 +168,50 @@ for (const version of VERSIONS) {
   });
 }
 
+test('B48: every accepted id runs from a timer, and comes back as it was', async ({ task }) => {
+  const { queue, runs, work } = await line(task, CURRENT);
+  const ids = ['007', 'a:b:c', '日本語', '😀', '\u00e9', 'e\u0301', ' ', 'y'.repeat(1000), '\u0000', 'a\nb'];
+  ids.push('__proto__', '*', 'order@5x', '"', '\\', '%s', '{a}');
+  await work();
+  await queue.addBulk(
+    ids.map((jobId, n) => ({ name: jobId.slice(0, 50), data: { n }, opts: { jobId, delay: 50 } })),
+  );
+  await eventually(() => runs.length === ids.length);
+  const byNumber = runs.sort((a, b) => (a.data as { n: number }).n - (b.data as { n: number }).n);
+  expect(byNumber.map(({ id }) => id)).toEqual(ids);
+  expect(byNumber.map(({ name }) => name)).toEqual(ids.map((id) => id.slice(0, 50)));
+  await eventually(async () => (await queue.getCompletedCount()) === ids.length);
+  expect(await queue.getFailedCount()).toBe(0);
+});
+
+test('a cancel that meets the pop: the run is cancelled or runs, as the answer says', async ({ task }) => {
+  const { queue, runs, work } = await line(task, CURRENT);
+  await work(undefined, { concurrency: 50 });
+  const due = Date.now() + 500;
+  const ids = Array.from({ length: 300 }, (_, n) => `j${n}`);
+  await queue.addBulk(ids.map((jobId) => ({ name: 'x', data: {}, opts: { jobId, at: due } })));
+  await eventually(() => Date.now() >= due - 5, { every: 1 });
+  const cancelled = await Promise.all(
+    ids.map((id) =>
+      queue.cancel(id).then(
+        () => id,
+        (error) => {
+          expect(error).toMatchObject({ code: 'CONFLICT' });
+        },
+      ),
+    ),
+  );
+  const gone = new Set(cancelled.filter((id) => id !== undefined));
+  await eventually(async () => {
+    expect(await queue.getJobCounts('delayed', 'waiting', 'active')).toEqual({
+      delayed: 0,
+      waiting: 0,
+      active: 0,
+    });
+  });
+  expect(runs.map(({ id }) => id).sort()).toEqual(ids.filter((id) => !gone.has(id)).sort());
+});
+
 test('the options of a run are what BullMQ would have stored, without time and id', async ({ task }) => {
   const { queue } = await line(task, CURRENT);
   const { Queue: BullQueue } = await import('bullmq');

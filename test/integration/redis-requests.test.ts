@@ -150,6 +150,18 @@ describe('a re-sent call has its effect once and gives the same answer', () => {
     expect(changes).toEqual({});
   });
 
+  test('a delay counts from the first call, also when the job ran before the repeat', async ({ task }) => {
+    const spine = await Spine.virtual(task);
+    const due = { time: 0, relative: true };
+    const soon = { time: 500, relative: true };
+    const bulk = [aJob('a', due), aJob('b', soon), aJob('g', { ...due, chosen: false })];
+    const answer = await spine.submit('q', bulk, { requestId: 'r' });
+    await spine.setClock(NOW + 500);
+    await spine.drain(await spine.lead());
+    await spine.setClock(NOW + 3000);
+    expect(await spine.submit('q', bulk, { requestId: 'r' })).toEqual(answer);
+  });
+
   test('the last few requests of a job are told apart, also when another call came in between', async ({
     task,
   }) => {

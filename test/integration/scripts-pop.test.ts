@@ -27,6 +27,7 @@ describe('pop-due, a one-time job', () => {
       lower: [],
       trouble: [],
       bytes: expect.any(Number),
+      took: expect.any(Number),
     });
     expect(changes).toEqual({
       'jobs q:a': null,

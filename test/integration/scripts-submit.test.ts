@@ -121,15 +121,24 @@ test('existing: pending keeps what it has, but remembers the request', async ({ 
   await spine.submit('q', [aJob('a')]);
   const { result, changes } = await changesOf(spine, () => spine.submit('q', [aJob('a', { time: NOW + 1 })]));
   expect(result).toEqual([{ answer: 'existing', jobId: 'a', scheduledFor: NOW + 3_600_000 }]);
-  expect(changes).toEqual({ 'jobs q:a': { requests: 2 }, 'meta inc': String(INC + 1) });
+  expect(changes).toEqual({
+    'jobs q:a': { requests: 2 },
+    'q:events': [{ event: 'duplicated', jobId: 'a' }],
+    'q:meta opts.maxLenEvents': '10000',
+    'meta inc': String(INC + 1),
+  });
 });
 
 test('existing: BullMQ holds a hash under the id', async ({ task }) => {
   const spine = await Spine.virtual(task);
-  await spine.client.hset(spine.bull('q', 'a'), 'name', 'other');
+  await spine.client.hset(spine.bull('q', 'a'), { name: 'other', timestamp: 1000, delay: 500 });
   const { result, changes } = await changesOf(spine, () => spine.submit('q', [aJob('a')]));
-  expect(result[0]?.answer).toBe('existing');
-  expect(changes).toEqual({ 'meta inc': String(INC) });
+  expect(result).toEqual([{ answer: 'existing', jobId: 'a', scheduledFor: 1500 }]);
+  expect(changes).toEqual({
+    'q:events': [{ event: 'duplicated', jobId: 'a' }],
+    'q:meta opts.maxLenEvents': '10000',
+    'meta inc': String(INC),
+  });
 });
 
 test('replaced: the new job in place of the old one', async ({ task }) => {

@@ -1,12 +1,17 @@
 import { onTestFinished } from 'vitest';
 import { JobSchedulers } from '../../src/client/job-schedulers.js';
+import type { ScheduleInfo } from '../../src/client/schedule-info.js';
 import { encodeTemplate } from '../../src/client/schedule-template.js';
 import { Schedules } from '../../src/client/schedules.js';
 import type { SchedulerOptions } from '../../src/config/scheduler-options.js';
 import { BUCKETS } from '../../src/domain/buckets.js';
+import type { OwnedRange } from '../../src/redis/leader-scripts.js';
+import { Planner } from '../../src/scheduler/planner.js';
 import { Scheduler } from '../../src/scheduler/scheduler.js';
+import { defaultLogger } from '../../src/support/logger.js';
 
 import { eventually } from './eventually.js';
+import { namespaceFor, sharedRedisUrl } from './namespace.js';
 import { Spine } from './spine.js';
 
 /** The queue of a world's schedules. */
@@ -19,7 +24,10 @@ export const QUEUE = 'q';
 export class ScheduleWorld {
   readonly schedules: Schedules;
 
-  private constructor(readonly spine: Spine) {
+  private constructor(
+    readonly spine: Spine,
+    private readonly clock: 'virtual' | 'server',
+  ) {
     this.schedules = new Schedules({
       queueName: QUEUE,
       jobs: spine.jobs,
@@ -28,11 +36,20 @@ export class ScheduleWorld {
     });
   }
 
-  /** A namespace of its own whose clock stands at `time`, an ISO text. */
+  /**
+   * A namespace of its own whose clock stands at `time`, an ISO text. Choose one in the past: history is trimmed by the
+   * clock, and its entries carry the server's real time.
+   */
   static async at(time: string, test: { name: string }): Promise<ScheduleWorld> {
-    const world = new ScheduleWorld(await Spine.virtual(test));
+    const world = new ScheduleWorld(await Spine.virtual(test), 'virtual');
     await world.setClock(time);
     return world;
+  }
+
+  /** A namespace of its own by Redis' own clock. */
+  static async live(test: { name: string }): Promise<ScheduleWorld> {
+    const spine = await Spine.open({ url: sharedRedisUrl(), namespace: namespaceFor(test) });
+    return new ScheduleWorld(spine, 'server');
   }
 
   /** BullMQ's form of the schedules, as on a host in `zone`. */
@@ -55,9 +72,10 @@ export class ScheduleWorld {
       redis: url,
       namespace,
       prefix,
-      pollInterval: 50,
+      // A clock that leaps wakes nobody.
+      pollInterval: this.clock === 'virtual' ? 50 : 1000,
       takeOver: true,
-      scripts: { clock: 'virtual' },
+      scripts: { clock: this.clock },
     };
   }
 
@@ -66,12 +84,15 @@ export class ScheduleWorld {
   }
 
   async now(): Promise<number> {
+    if (this.clock === 'server') return this.spine.now();
     return Number(await this.spine.client.get(this.spine.keys.clock));
   }
 
   /** Moves the clock to `time` and lets the running scheduler do all that is due then. */
   async passTo(time: string | number): Promise<void> {
     await this.setClock(time);
+    // What a scheduler's housekeeper does once in a minute of real time: timers that were far come within sight.
+    await this.spine.leader.refreshHeads([{ first: 0, last: BUCKETS - 1, servedFrom: 0, fence: '' }]);
     await this.settle();
   }
 
@@ -96,11 +117,29 @@ export class ScheduleWorld {
     );
   }
 
+  /** Waits until so many runs were enqueued. */
+  async untilRuns(count: number, timeout = 20_000): Promise<void> {
+    await eventually(async () => (await this.runIds()).length >= count, { timeout });
+  }
+
   /** Starts a scheduler, lets it do what is due, and stops it. */
   async serveOnce(): Promise<void> {
     const scheduler = await this.startScheduler();
     await this.settle();
     await scheduler.stop();
+  }
+
+  /** One batch of the planner alone, as the leader of `owned`: what a scheduler does between two pops. */
+  async plan(owned: readonly OwnedRange[]): Promise<void> {
+    const buckets = Array.from({ length: BUCKETS }, (_, bucket) => bucket);
+    await new Planner(defaultLogger()).plan(this.spine.leader, owned, buckets);
+  }
+
+  /** Every schedule, by id. */
+  async list(): Promise<ScheduleInfo[]> {
+    const found: ScheduleInfo[] = [];
+    for await (const info of this.schedules.list()) found.push(info);
+    return found.sort((a, b) => (a.id < b.id ? -1 : 1));
   }
 
   /** The runs of one schedule, or of all, in the order of enqueueing: their scheduled times as ISO texts. */

@@ -23,7 +23,7 @@ export interface SpineOptions {
   prefix?: string;
   choices?: ScriptChoices;
   /** For a client that goes through a proxy or must give up soon. */
-  connection?: { commandTimeout?: number; maxRetriesPerRequest?: number | null };
+  connection?: { commandTimeout?: number; maxRetriesPerRequest?: number | null; enableReadyCheck?: boolean };
 }
 
 /** The scripts of one namespace, called directly: what a queue, a scheduler and an operator do, without either. */

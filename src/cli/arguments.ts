@@ -1,0 +1,61 @@
+import { readFileSync } from 'node:fs';
+import { parseDuration } from '../domain/durations.js';
+import { parseInstant } from '../domain/instant.js';
+import { refuseArgument } from './failure.js';
+
+/** A duration of the command line: `5m`, or digits for ms. @throws CarillonError INVALID_DURATION */
+export function durationArgument(text: string, field: string): number {
+  return parseDuration(/^\d+$/.test(text) ? Number(text) : text, { field });
+}
+
+/** An instant of the command line: ISO with its offset, or digits for ms since 1970. @throws CarillonError INVALID_OPTION */
+export function instantArgument(text: string, field: string): number {
+  return parseInstant(/^\d+$/.test(text) ? Number(text) : text, field);
+}
+
+/** @throws CarillonError INVALID_OPTION */
+export function integerArgument(text: string, field: string, min: number, max: number): number {
+  const value = /^-?\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (Number.isSafeInteger(value) && value >= min && value <= max) return value;
+  return refuseArgument(field, text, 'must be a whole number', `Give one from ${min} to ${max}.`);
+}
+
+/** JSON of the command line. @throws CarillonError INVALID_OPTION */
+export function jsonArgument(text: string, field: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return refuseArgument(field, text, `is no JSON: ${why}`, `Write --${field} '{"to":"ann@example.com"}'.`);
+  }
+}
+
+/** JSON of an object. @throws CarillonError INVALID_OPTION */
+export function objectArgument(text: string, field: string): Record<string, unknown> {
+  const value = jsonArgument(text, field);
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>;
+  return refuseArgument(field, text, 'must be a JSON object', `Write --${field} '{"attempts":3}'.`);
+}
+
+/** A payload from `--data` or from the file of `--data-file`; `-` is standard input. */
+export function dataArgument(options: { data?: string; dataFile?: string }): unknown {
+  if (options.data !== undefined && options.dataFile !== undefined) {
+    refuseArgument('data', options.data, 'and data-file exclude each other', 'Give one of them.');
+  }
+  if (options.data !== undefined) return jsonArgument(options.data, 'data');
+  if (options.dataFile === undefined) return undefined;
+  let text: string;
+  try {
+    text = readFileSync(options.dataFile === '-' ? 0 : options.dataFile, 'utf8');
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return refuseArgument(
+      'data-file',
+      options.dataFile,
+      `cannot be read: ${why}`,
+      'Give the path of a JSON file.',
+    );
+  }
+  return jsonArgument(text, 'data-file');
+}

@@ -1,0 +1,77 @@
+import type { Redis, RedisOptions } from 'ioredis';
+import type { Admin } from '../client/admin.js';
+import type { Queue } from '../client/queue.js';
+import { CarillonError, isCarillonError } from '../domain/errors.js';
+import type { RedisConnectionOptions } from '../redis/connection.js';
+import type { Settings } from './settings.js';
+
+/** A person waits: a Redis that does not answer is told of at once. */
+const CONNECTION: RedisOptions = {
+  maxRetriesPerRequest: 1,
+  connectTimeout: 3000,
+  commandTimeout: 15_000,
+  retryStrategy: (times) => (times > 2 ? null : 100),
+  connectionName: 'carillon:cli',
+};
+
+/** Runs `use` with a connection that answered, and closes it. @throws CarillonError REDIS_UNAVAILABLE */
+export async function withRedis<T>(settings: Settings, use: (client: Redis) => Promise<T>): Promise<T> {
+  const { closeRedis, openRedis } = await import('../redis/connection.js');
+  const opened = openRedis(settings.redis, CONNECTION);
+  let last: Error | undefined;
+  opened.client.on('error', (error) => {
+    last = error;
+  });
+  try {
+    try {
+      await opened.client.ping();
+    } catch (error) {
+      throw unreachable(settings.redis, last ?? (error as Error));
+    }
+    return await use(opened.client);
+  } finally {
+    await closeRedis(opened);
+  }
+}
+
+export async function withAdmin<T>(settings: Settings, use: (admin: Admin) => Promise<T>): Promise<T> {
+  const { Admin: Class } = await import('../client/admin.js');
+  return withRedis(settings, async (client) => {
+    const { prefix, namespace } = settings;
+    const admin = new Class({ connection: client, prefix, namespace });
+    return use(admin).finally(() => admin.close());
+  });
+}
+
+export async function withQueue<T>(
+  settings: Settings,
+  name: string,
+  use: (queue: Queue) => Promise<T>,
+): Promise<T> {
+  const { Queue: Class } = await import('../client/queue.js');
+  return withRedis(settings, async (client) => {
+    const { prefix, namespace } = settings;
+    const queue = new Class(name, { connection: client, prefix, namespace, skipVersionCheck: true });
+    queue.on('error', () => undefined);
+    return use(queue).finally(() => queue.close());
+  });
+}
+
+/** Where Redis is, without a password. */
+export function placeOf(redis: RedisConnectionOptions): string {
+  if (typeof redis === 'string') return redis.replace(/\/\/[^@/]*@/, '//…@');
+  const { host = '127.0.0.1', port = 6379 } = redis as { host?: string; port?: number };
+  return `${host}:${port}`;
+}
+
+function unreachable(redis: RedisConnectionOptions, error: Error): CarillonError {
+  if (isCarillonError(error)) return error;
+  // Node tells of a host with two addresses by an error without a message.
+  const why = error.message || (error as NodeJS.ErrnoException).code || error.name;
+  return new CarillonError('REDIS_UNAVAILABLE', `Redis at ${placeOf(redis)} does not answer: ${why}`, {
+    field: 'redis',
+    todo: 'Start it, or say where it is: --redis redis://host:6379 or CARILLON_REDIS_URL.',
+    retryable: true,
+    cause: error,
+  });
+}

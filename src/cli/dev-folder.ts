@@ -1,0 +1,169 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { CarillonError } from '../domain/errors.js';
+
+/** Who runs in the folder: what its lock file says. */
+interface Running {
+  pid: number;
+  url: string;
+}
+
+/** How long one that has just begun may take until its Redis answers, ms. */
+const BEGINS = 15_000;
+const LOOK_AGAIN = 100;
+
+/**
+ * `.carillon/` of a folder: the data of its private Redis, a lock that names who runs there, and the last port. A lock
+ * whose process has died is taken over, and so is the Redis that it may have left behind.
+ */
+export class DevFolder {
+  readonly path: string;
+  /** Where redis-server keeps its append-only file. */
+  readonly data: string;
+  readonly #lock: string;
+  readonly #port: string;
+
+  constructor(parent: string) {
+    this.path = join(parent, '.carillon');
+    this.data = join(this.path, 'redis');
+    this.#lock = join(this.path, 'lock.json');
+    this.#port = join(this.path, 'port');
+  }
+
+  /** Takes the folder; or says who has it. */
+  async claim(): Promise<Running | undefined> {
+    mkdirSync(this.data, { recursive: true });
+    writeFileSync(join(this.path, '.gitignore'), '*\n');
+    for (;;) {
+      try {
+        writeFileSync(this.#lock, JSON.stringify({ pid: process.pid }), { flag: 'wx' });
+        return undefined;
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      }
+      const running = await this.#running();
+      if (running !== undefined) return running;
+      await this.#stopLeftOver();
+      rmSync(this.#lock, { force: true });
+    }
+  }
+
+  /** The Redis that was started here listens on this port. */
+  serves(port: number): void {
+    writeFileSync(this.#port, String(port));
+    writeFileSync(this.#lock, JSON.stringify({ pid: process.pid, port }));
+  }
+
+  release(): void {
+    rmSync(this.#lock, { force: true });
+  }
+
+  /** The last port if nobody has taken it, else a free one. */
+  async nextPort(): Promise<number> {
+    const last = Number(readText(this.#port) ?? 0);
+    return (
+      (await freePort(Number.isInteger(last) && last > 0 && last < 65_536 ? last : 0)) ??
+      (await freePort(0)) ??
+      0
+    );
+  }
+
+  /** Who holds the lock and has a Redis of this folder that answers; one that begins is waited for. */
+  async #running(): Promise<Running | undefined> {
+    const deadline = performance.now() + BEGINS;
+    for (;;) {
+      const { pid, port } = this.#readLock();
+      if (pid === undefined || !isAlive(pid)) return undefined;
+      if (port !== undefined && (await this.#isOurs(port))) return { pid, url: urlOf(port) };
+      // A process of that id that serves nothing here is somebody else's.
+      if (performance.now() > deadline) return undefined;
+      await pause(LOOK_AGAIN);
+    }
+  }
+
+  /** A Redis that works on this folder's data would spoil it together with a second one. */
+  async #stopLeftOver(): Promise<void> {
+    const { port } = this.#readLock();
+    if (port === undefined || !(await this.#isOurs(port))) return;
+    await ask(port, (client) => client.shutdown('NOSAVE')).catch(() => undefined);
+    const deadline = performance.now() + BEGINS;
+    while (await this.#isOurs(port)) {
+      if (performance.now() > deadline) {
+        throw new CarillonError('TIMEOUT', `a Redis on port ${port} holds ${this.data} and does not stop`, {
+          todo: 'End that redis-server, then start `carillon dev` again.',
+        });
+      }
+      await pause(LOOK_AGAIN);
+    }
+  }
+
+  async #isOurs(port: number): Promise<boolean> {
+    try {
+      const [, dir] = await ask(port, (client) => client.config('GET', 'dir') as Promise<string[]>);
+      return dir === this.data;
+    } catch {
+      return false;
+    }
+  }
+
+  #readLock(): { pid?: number; port?: number } {
+    try {
+      return JSON.parse(readText(this.#lock) ?? '{}') as { pid?: number; port?: number };
+    } catch {
+      return {};
+    }
+  }
+}
+
+export function urlOf(port: number): string {
+  return `redis://127.0.0.1:${port}`;
+}
+
+async function ask<T>(port: number, question: (client: Redis) => Promise<T>): Promise<T> {
+  const client = new Redis(urlOf(port), {
+    lazyConnect: true,
+    connectTimeout: 1000,
+    commandTimeout: 2000,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+  });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    return await question(client);
+  } finally {
+    client.disconnect();
+  }
+}
+
+/** A port of 127.0.0.1 that nobody listens on: `wanted`, or any for 0; undefined when it is taken. */
+function freePort(wanted: number): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(undefined));
+    server.listen(wanted, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' ? address?.port : undefined));
+    });
+  });
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function readText(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,81 @@
+import type { Queue } from '../client/queue.js';
+import { utc } from './output.js';
+
+/** A job as `jobs get` shows it. */
+export interface JobDescription {
+  queue: string;
+  id: string;
+  /** Who has it now. */
+  where: 'timers' | 'bullmq' | 'quarantine' | 'ended';
+  state: string;
+  name?: string;
+  due?: string;
+  scheduledFor?: number;
+  data?: unknown;
+  opts?: unknown;
+  priority?: number;
+  attempts?: number;
+  failed?: string;
+  result?: unknown;
+  note?: string;
+  since?: string;
+}
+
+/** The numbers of `spent` entries, as words. */
+const ENDS = ['ended', 'fired', 'cancelled', 'replaced', 'deleted'];
+
+/** Looks for a job in the timers, in BullMQ and among what was set aside; undefined when nobody knows it. */
+export async function describeJob(queue: Queue, id: string): Promise<JobDescription | undefined> {
+  const head = { queue: queue.name, id };
+  const { record, quarantined, ended } = await queue.backend.scripts.get(queue.name, id);
+  if (record !== undefined) {
+    const time = record.kind === 'job' ? record.at : record.cur;
+    const { state, name, data, opts, priority, note } = record;
+    return {
+      ...head,
+      where: 'timers',
+      state: record.kind === 'schedule' ? `${state} (a schedule)` : state,
+      name,
+      due: utc(time),
+      scheduledFor: time,
+      data: parsed(data),
+      opts: opts === '' ? {} : parsed(opts),
+      priority,
+      ...(note === undefined ? {} : { note }),
+    };
+  }
+  const job = await queue.getJob(id);
+  if (job !== undefined) {
+    const { name, data, opts, priority, scheduledFor, attemptsMade, failedReason, returnvalue } = job;
+    return {
+      ...head,
+      where: 'bullmq',
+      state: await job.getState(),
+      name,
+      due: utc(scheduledFor),
+      scheduledFor,
+      data,
+      opts,
+      priority,
+      attempts: attemptsMade,
+      ...(failedReason === undefined ? {} : { failed: failedReason }),
+      ...(returnvalue === undefined || returnvalue === null ? {} : { result: returnvalue }),
+    };
+  }
+  if (quarantined !== undefined) {
+    const { reason, since } = quarantined;
+    return { ...head, where: 'quarantine', state: 'set aside', note: reason, since: utc(since) };
+  }
+  if (ended !== undefined) {
+    return { ...head, where: 'ended', state: ENDS[ended.how] ?? 'ended', since: utc(ended.at) };
+  }
+  return undefined;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

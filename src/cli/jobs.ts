@@ -1,0 +1,237 @@
+import type { Command } from 'commander';
+import type { ListedJob } from '../client/admin-listing.js';
+import type { JobOptions } from '../client/job-options.js';
+import type { Queue } from '../client/queue.js';
+import { CarillonError } from '../domain/errors.js';
+import type { RecordState } from '../domain/states.js';
+import {
+  dataArgument,
+  durationArgument,
+  instantArgument,
+  integerArgument,
+  objectArgument,
+} from './arguments.js';
+import { withAdmin, withQueue } from './connect.js';
+import { refuseArgument } from './failure.js';
+import { describeJob } from './job-description.js';
+import { away, plain, printJson, printLine, printTable, remark, utc } from './output.js';
+import { settingsOf } from './settings.js';
+
+const ADD_EXAMPLES = `
+Examples:
+  carillon jobs add emails send --data '{"to":"ann@example.com"}' --delay 10s
+  carillon jobs add emails send --id order-5 --at 2027-01-31T09:12:00Z
+  carillon jobs add emails send --data-file mail.json --opts '{"attempts":5,"backoff":1000}'
+  carillon jobs add emails send --id order-5 --delay 1h --if-exists replace`;
+
+/** One-time jobs: `carillon jobs …`. */
+export function addJobs(program: Command): void {
+  const jobs = program.command('jobs').description('one-time jobs, while they wait for their time');
+
+  jobs
+    .command('add <queue> <name>')
+    .description('add a job: into the timers when it is due later, into the BullMQ queue when it is due now')
+    .option('--data <json>', 'the payload (default: {})')
+    .option('--data-file <path>', 'the payload from a file; - is standard input')
+    .option('--id <text>', 'the job’s id; adding it again does nothing (default: a new one)')
+    .option('--delay <duration>', 'due so long from now by Redis’ clock: 10s, 5m, 1h30m, or ms')
+    .option('--at <instant>', 'due then: 2027-01-31T09:12:00Z, or ms since 1970')
+    .option('--if-exists <what>', 'keep or replace a job of this id that still waits (default: keep)')
+    .option('--opts <json>', 'BullMQ’s options of a job: attempts, backoff, priority, removeOnComplete, …')
+    .option('--request-id <text>', 'names this call: repeated with the same id it has its effect once')
+    .addHelpText('after', ADD_EXAMPLES)
+    .action(add);
+
+  jobs
+    .command('list [queue]')
+    .description('jobs and schedules that stand in the timers, in no order')
+    .option('--state <states>', 'only these: scheduled, paused, parked, suspended, ended; a comma between')
+    .option('--limit <count>', 'at most so many, 1 to 1000 (default: 100)')
+    .option('--cursor <cursor>', 'go on where the page before ended')
+    .addHelpText('after', '\nExample:\n  carillon jobs list emails --state paused,parked --limit 20')
+    .action(list);
+
+  jobs
+    .command('get <queue> <id>')
+    .description('one job, wherever it is: in the timers, in BullMQ, or set aside')
+    .action((queue: string, id: string, _options, command: Command) => get(queue, id, command));
+
+  jobs
+    .command('cancel <queue> <id>')
+    .description('take a waiting job back; its id is free again')
+    .option('--reason <text>', 'for the history')
+    .action((queue: string, id: string, options: { reason?: string }, command: Command) =>
+      change(command, queue, id, 'cancelled', (q) => q.cancel(id, options)),
+    );
+
+  jobs
+    .command('reschedule <queue> <id>')
+    .description('make a waiting job due at another time')
+    .option('--delay <duration>', 'so long from now by Redis’ clock')
+    .option('--at <instant>', 'then')
+    .addHelpText('after', '\nExample:\n  carillon jobs reschedule emails order-5 --delay 2h')
+    .action(reschedule);
+
+  jobs
+    .command('pause <queue> <id>')
+    .description('keep a waiting job from firing until it is resumed')
+    .option('--note <text>', 'why, for whoever finds it')
+    .action((queue: string, id: string, options: { note?: string }, command: Command) =>
+      change(command, queue, id, 'paused', (q) => q.pauseJob(id, options)),
+    );
+
+  jobs
+    .command('resume <queue> <id>')
+    .description('let a paused job fire; at once when its time has passed')
+    .action((queue: string, id: string, _options, command: Command) =>
+      change(command, queue, id, 'resumed', (q) => q.resumeJob(id)),
+    );
+
+  jobs
+    .command('promote <queue> <id>')
+    .description('put a waiting job into its queue now')
+    .action((queue: string, id: string, _options, command: Command) =>
+      change(command, queue, id, 'promoted', async (q) => {
+        const job = await q.getJob(id);
+        if (job === undefined) throw notFound(queue, id);
+        await job.promote();
+      }),
+    );
+}
+
+interface AddOptions {
+  data?: string;
+  dataFile?: string;
+  id?: string;
+  delay?: string;
+  at?: string;
+  ifExists?: string;
+  opts?: string;
+  requestId?: string;
+}
+
+async function add(queue: string, name: string, options: AddOptions, command: Command): Promise<void> {
+  const settings = settingsOf(command);
+  const opts: JobOptions = { ...(options.opts === undefined ? {} : objectArgument(options.opts, 'opts')) };
+  if (options.id !== undefined) opts.jobId = options.id;
+  if (options.requestId !== undefined) opts.requestId = options.requestId;
+  if (options.ifExists !== undefined) opts.ifExists = options.ifExists as 'keep' | 'replace';
+  Object.assign(opts, timeOf(options));
+  const data = dataArgument(options);
+  await withQueue(settings, queue, async (q) => {
+    const job = await q.add(name, data, opts);
+    const { id, answer, scheduledFor } = job;
+    if (settings.json) return printJson({ queue, id, name, answer, scheduledFor, due: utc(scheduledFor) });
+    const kept = answer === 'existing' || answer === 'fired' ? '; nothing was added' : '';
+    printLine(
+      `${answer} ${plain(id ?? '')} in ${queue}, due ${utc(scheduledFor)} (${away(scheduledFor)})${kept}`,
+    );
+  });
+}
+
+/** The time of `--delay` or `--at`, as options of a job. */
+function timeOf({ delay, at }: { delay?: string; at?: string }): Pick<JobOptions, 'delay' | 'at'> {
+  if (delay !== undefined && at !== undefined)
+    refuseArgument('at', at, 'and delay exclude each other', 'Give one.');
+  if (delay !== undefined) return { delay: durationArgument(delay, 'delay') };
+  return at === undefined ? {} : { at: instantArgument(at, 'at') };
+}
+
+interface ListFlags {
+  state?: string;
+  limit?: string;
+  cursor?: string;
+}
+
+async function list(queue: string | undefined, options: ListFlags, command: Command): Promise<void> {
+  const settings = settingsOf(command);
+  const states = options.state?.split(',') as RecordState[] | undefined;
+  const limit = options.limit === undefined ? 100 : integerArgument(options.limit, 'limit', 1, 1000);
+  const { cursor } = options;
+  const page = await withAdmin(settings, (admin) =>
+    admin.jobs({ limit, ...(queue && { queue }), ...(states && { states }), ...(cursor && { cursor }) }),
+  );
+  if (settings.json) return printJson({ jobs: page.items.map(listedJson), cursor: page.cursor ?? null });
+  await printTable(
+    ['queue', 'id', 'kind', 'name', 'state', 'due', '', 'note'],
+    page.items.map((job) => [
+      job.queue,
+      job.id,
+      job.kind,
+      job.name,
+      job.state,
+      utc(job.scheduledFor),
+      away(job.scheduledFor),
+      job.note ?? '',
+    ]),
+  );
+  if (page.items.length === 0) remark('nothing stands in the timers');
+  if (page.cursor !== undefined) remark(`there is more: --cursor ${page.cursor}`);
+}
+
+function listedJson({ data, ...job }: ListedJob): Record<string, unknown> {
+  return { ...job, data: safeJson(data) };
+}
+
+async function get(queue: string, id: string, command: Command): Promise<void> {
+  const settings = settingsOf(command);
+  const found = await withQueue(settings, queue, (q) => describeJob(q, id));
+  if (found === undefined) throw notFound(queue, id);
+  if (settings.json) return printJson(found);
+  for (const [field, value] of Object.entries(found)) {
+    if (value === undefined || value === null) continue;
+    printLine(
+      `${field.padEnd(14)}${typeof value === 'object' ? JSON.stringify(value) : plain(String(value))}`,
+    );
+  }
+}
+
+async function reschedule(
+  queue: string,
+  id: string,
+  options: { delay?: string; at?: string },
+  command: Command,
+): Promise<void> {
+  const { delay, at } = timeOf(options);
+  if (delay === undefined && at === undefined)
+    refuseArgument('delay', undefined, 'or at is needed', 'Give --delay 2h.');
+  const { newRequestId } = await import('../redis/request-id.js');
+  await change(command, queue, id, 'rescheduled', async (q) => {
+    if (delay !== undefined) await q.changeDelay(id, delay);
+    else await q.backend.scripts.reschedule(queue, id, Number(at), false, newRequestId());
+  });
+}
+
+/** One change of one job; what it is afterwards is printed. */
+async function change(
+  command: Command,
+  queue: string,
+  id: string,
+  done: string,
+  make: (queue: Queue) => Promise<void>,
+): Promise<void> {
+  const settings = settingsOf(command);
+  const after = await withQueue(settings, queue, async (q) => {
+    await make(q);
+    return describeJob(q, id);
+  });
+  if (settings.json) return printJson({ queue, id, done, job: after ?? null });
+  const due = after?.where === 'timers' && after.state === 'scheduled' ? `, due ${after.due}` : '';
+  printLine(`${done} ${plain(id)} in ${queue}${due}`);
+}
+
+function safeJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function notFound(queue: string, id: string): CarillonError {
+  return new CarillonError('NOT_FOUND', `the queue ${queue} has no job ${JSON.stringify(id)}`, {
+    field: 'id',
+    given: id,
+    todo: 'Check queue and id; `carillon jobs list` shows what waits.',
+  });
+}

@@ -1,0 +1,121 @@
+import type { Command } from 'commander';
+import { compileSchedule } from '../domain/fire-times.js';
+import type { ExplainedTime } from '../domain/fire-times-explain.js';
+import { instantArgument, integerArgument } from './arguments.js';
+import { withQueue } from './connect.js';
+import { refuseArgument } from './failure.js';
+import { printJson, printTable, remark, utc } from './output.js';
+import { addTimingOptions, type TimingFlags, timingText, toDefinition } from './schedule-timing.js';
+import { settingsOf } from './settings.js';
+
+const HELP = `
+With one argument it is a cron expression, and nothing is asked of any server; with two, a queue and the id of a
+schedule that is stored. Times are shown as the clock of the zone shows them, and in UTC.
+
+Examples:
+  carillon schedules next '30 2 * * *' --tz Europe/London --count 5
+  carillon schedules next '30 1 * * *' --tz America/New_York --fold both --after 2026-10-31T12:00:00Z
+  carillon schedules next --every 90m --anchor 2026-01-01T00:00:00Z
+  carillon schedules next billing nightly`;
+
+const MOST = 1000;
+
+interface NextFlags extends TimingFlags {
+  count?: string;
+  after?: string;
+  seed?: string;
+}
+
+interface Preview {
+  when: string;
+  tz: string;
+  times: ExplainedTime[];
+  warnings: readonly string[];
+}
+
+/** `carillon schedules next`. */
+export function addNext(schedules: Command): void {
+  addTimingOptions(schedules.command('next [expression-or-queue] [id]'))
+    .description('the next times of an expression, or of a stored schedule')
+    .option('--count <count>', `how many, 1 to ${MOST} (default: 10)`)
+    .option('--after <instant>', 'the times after this one (default: now)')
+    .option('--seed <queue:id>', 'the schedule’s identity, which H and ~ take their values from')
+    .addHelpText('after', HELP)
+    .action(next);
+}
+
+async function next(
+  first: string | undefined,
+  id: string | undefined,
+  flags: NextFlags,
+  command: Command,
+): Promise<void> {
+  const { json } = settingsOf(command);
+  const count = flags.count === undefined ? 10 : integerArgument(flags.count, 'count', 1, MOST);
+  const preview =
+    first !== undefined && id !== undefined
+      ? await ofStored(first, id, count, flags, command)
+      : ofDefinition(first, count, flags);
+  if (json) return printJson({ ...preview, times: preview.times.map(timeJson) });
+  for (const warning of preview.warnings) remark(`warning: ${warning}`);
+  await printTable(
+    [preview.tz, 'UTC', ''],
+    preview.times.map(({ at, wallClock, notes }) => [
+      wallClock,
+      utc(at),
+      notes.map(({ text }) => text).join('; '),
+    ]),
+  );
+  if (preview.times.length === 0) remark('it never fires');
+}
+
+function ofDefinition(expression: string | undefined, count: number, flags: NextFlags): Preview {
+  const after = flags.after === undefined ? Date.now() : instantArgument(flags.after, 'after');
+  const definition = toDefinition(flags, expression === undefined ? [] : [expression]);
+  const timing = compileSchedule(definition, {
+    createdAt: after,
+    ...(flags.seed === undefined ? {} : { seed: flags.seed }),
+  });
+  const limit = Math.min(count, timing.limit ?? count);
+  const when =
+    definition.every === undefined
+      ? [definition.cron ?? definition.crons].flat().join(' | ')
+      : `every ${definition.every}`;
+  return { when, tz: timing.tz, times: timing.explainNext(after, limit), warnings: timing.warnings };
+}
+
+async function ofStored(
+  queue: string,
+  id: string,
+  count: number,
+  flags: NextFlags,
+  command: Command,
+): Promise<Preview> {
+  const given = Object.keys(flags).find(
+    (name) => !['count'].includes(name) && flags[name as keyof NextFlags] !== undefined,
+  );
+  if (given !== undefined) {
+    refuseArgument(
+      given,
+      flags[given as keyof NextFlags],
+      'is not asked of a stored schedule',
+      'Leave it out.',
+    );
+  }
+  return withQueue(settingsOf(command), queue, async (q) => {
+    const handle = q.schedules.get(id);
+    const times = await handle.preview(count);
+    const info = await handle.describe();
+    const definition = info?.definition;
+    return {
+      when: definition === undefined ? '' : timingText(definition),
+      tz: definition?.tz ?? 'UTC',
+      times,
+      warnings: info?.warnings ?? [],
+    };
+  });
+}
+
+function timeJson({ at, wallClock, notes }: ExplainedTime) {
+  return { at, utc: utc(at), local: wallClock, notes };
+}

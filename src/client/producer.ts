@@ -1,0 +1,90 @@
+import { checkObject, refuse } from '../config/check.js';
+import type { MinimalQueue } from '../queue/bullmq.js';
+import type { SubmitItem, SubmitResult } from '../redis/submit-batch.js';
+import type { Submitter } from '../redis/submitter.js';
+import { Job } from './job.js';
+import { jobIds } from './job-ids.js';
+import { checkRequestId, type JobOptions } from './job-options.js';
+import { type JobLimits, prepareJob } from './prepare-job.js';
+
+/** One job of a bulk. */
+export interface BulkJob<Name extends string, Data> {
+  name: Name;
+  data: Data;
+  opts?: JobOptions;
+}
+
+/** Checks jobs, submits them, and makes BullMQ's Job of each answer. */
+export class Producer<DataType, ResultType, NameType extends string> {
+  readonly #newId = jobIds();
+
+  /** @param defaults the queue's options of jobs that do not say otherwise, read at each call. */
+  constructor(
+    private readonly queue: MinimalQueue,
+    private readonly submitter: Submitter,
+    private readonly limits: JobLimits,
+    private readonly defaults: () => JobOptions,
+  ) {}
+
+  async add(name: NameType, data: DataType, opts?: JobOptions): Promise<Job<DataType, ResultType, NameType>> {
+    const merged = this.#merge(opts);
+    const { requestId } = merged;
+    const item = prepareJob(name, data, merged, this.limits, this.#newId, requestId);
+    const [answered] = await this.submitter.submit([item], requestId);
+    return this.#jobOf({ name, data, opts: merged }, item, answered?.results[0], answered?.now ?? 0);
+  }
+
+  /** @param context the span's, for jobs that carry none of their own. */
+  async addBulk(
+    jobs: readonly BulkJob<NameType, DataType>[],
+    context: string | undefined,
+    requestId: string | undefined,
+  ): Promise<Job<DataType, ResultType, NameType>[]> {
+    if (requestId !== undefined) checkRequestId(requestId);
+    const whole = jobs.map(({ name, data, opts }) => {
+      return { name, data, opts: withContext(this.#merge(opts), context) };
+    });
+    const items = whole.map(({ name, data, opts }, index) => {
+      if (opts.requestId !== undefined) {
+        refuse('requestId', opts.requestId, 'names one call', 'Give addBulk(jobs, { requestId }).');
+      }
+      return prepareJob(name, data, opts, this.limits, this.#newId, requestId, index);
+    });
+    const added: Job<DataType, ResultType, NameType>[] = [];
+    for (const { results, now } of await this.submitter.submit(items, requestId)) {
+      for (const result of results) {
+        const index = added.length;
+        added.push(this.#jobOf(whole[index] as (typeof whole)[0], items[index] as SubmitItem, result, now));
+      }
+    }
+    return added;
+  }
+
+  /** BullMQ's rule: the id is the job's own, whatever the defaults say. */
+  #merge(opts: JobOptions | undefined): JobOptions {
+    if (opts !== undefined) checkObject('opts', opts);
+    return { ...this.defaults(), ...opts, jobId: opts?.jobId };
+  }
+
+  #jobOf(
+    { name, data, opts }: { name: NameType; data: DataType; opts: JobOptions },
+    item: SubmitItem,
+    result: SubmitResult | undefined,
+    now: number,
+  ): Job<DataType, ResultType, NameType> {
+    const id = result?.jobId ?? item.jobId;
+    const job = new Job<DataType, ResultType, NameType>(this.queue, name, data, opts, id);
+    job.answer = result?.answer;
+    job.scheduledFor = result?.scheduledFor ?? 0;
+    if (item.timestamp === undefined) job.timestamp = now;
+    if (opts.at !== undefined) job.delay = Math.max(0, job.scheduledFor - job.timestamp);
+    return job;
+  }
+}
+
+/** BullMQ's rule: what the job says of its context wins over the span's. */
+function withContext(opts: JobOptions, context: string | undefined): JobOptions {
+  const own = opts.telemetry;
+  if (context === undefined || own?.metadata !== undefined || own?.omitContext) return opts;
+  return { ...opts, telemetry: { ...own, metadata: context } };
+}
