@@ -1,33 +1,15 @@
-import { Queue as BullQueue, FlowProducer, type Job, Worker } from 'bullmq';
+import { FlowProducer, type Job, Worker } from 'bullmq';
 import { describe, expect, test } from 'vitest';
 import { adoptDelayed } from '../../src/client/adopt-delayed.js';
-import { Admin, Queue, Scheduler } from '../../src/index.js';
+import { Admin, Scheduler } from '../../src/index.js';
+import { bullmqPair } from '../support/bullmq-pair.js';
 import { onCleanup } from '../support/cleanup.js';
 import { eventually } from '../support/eventually.js';
-import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
+import { sharedRedisUrl } from '../support/namespace.js';
 
 const HOUR = 3_600_000;
 
 /** BullMQ's own queue and ours over the same keys. */
-async function bothQueues(task: { name: string }) {
-  const prefix = namespaceFor(task);
-  const { hostname, port, pathname } = new URL(sharedRedisUrl());
-  const connection = {
-    host: hostname,
-    port: Number(port),
-    db: Number(pathname.slice(1)),
-    maxRetriesPerRequest: null,
-  };
-  const stock = new BullQueue('q', { connection, prefix });
-  const ours = new Queue('q', { connection: sharedRedisUrl(), prefix });
-  const admin = new Admin({ connection: sharedRedisUrl(), prefix });
-  onCleanup('stock queue', () => stock.close());
-  onCleanup('our queue', () => ours.close());
-  onCleanup('admin', () => admin.close());
-  await Promise.all([stock.waitUntilReady(), ours.waitUntilReady()]);
-  return { stock, ours, admin, prefix, connection };
-}
-
 /** What a worker would be given. */
 const shown = (job: Job | undefined) =>
   job && {
@@ -46,7 +28,9 @@ describe('jobs of BullMQ’s delayed set', () => {
   test('move with id, name, data, options, priority and time; BullMQ keeps nothing of them', async ({
     task,
   }) => {
-    const { stock, ours, admin } = await bothQueues(task);
+    const { stock, ours, prefix } = await bullmqPair(task);
+    const admin = new Admin({ connection: sharedRedisUrl(), prefix });
+    onCleanup('admin', () => admin.close());
     const before = await stock.add(
       'send',
       { n: 1.5, list: [], big: 1_700_000_000_123_456 },
@@ -92,7 +76,7 @@ describe('jobs of BullMQ’s delayed set', () => {
   });
 
   test('ids that BullMQ made get a prefix', async ({ task }) => {
-    const { stock, ours } = await bothQueues(task);
+    const { stock, ours } = await bullmqPair(task);
     const added = await stock.addBulk(
       Array.from({ length: 3 }, (_, n) => ({ name: 'send', data: { n }, opts: { delay: HOUR + n } })),
     );
@@ -106,7 +90,7 @@ describe('jobs of BullMQ’s delayed set', () => {
   });
 
   test('a dry run moves nothing and tells the same', async ({ task }) => {
-    const { stock, ours } = await bothQueues(task);
+    const { stock, ours } = await bullmqPair(task);
     await stock.addBulk(
       Array.from({ length: 450 }, (_, n) => ({ name: 'x', data: n, opts: { delay: HOUR + n } })),
     );
@@ -121,7 +105,7 @@ describe('jobs of BullMQ’s delayed set', () => {
   });
 
   test('they fire, once, in the worker that was there before', async ({ task }) => {
-    const { stock, ours, prefix, connection } = await bothQueues(task);
+    const { stock, ours, prefix, connection } = await bullmqPair(task);
     const ran: string[] = [];
     await stock.addBulk(
       Array.from({ length: 20 }, (_, n) => ({
@@ -145,7 +129,7 @@ describe('jobs of BullMQ’s delayed set', () => {
   });
 
   test('deduplication goes along with what is left of its window', async ({ task }) => {
-    const { stock, ours } = await bothQueues(task);
+    const { stock, ours } = await bullmqPair(task);
     await stock.add('x', {}, { jobId: 'a', delay: HOUR, deduplication: { id: 'd', ttl: HOUR } });
     await stock.add('x', {}, { jobId: 'b', delay: HOUR, deduplication: { id: 'e' } });
     expect(await adoptDelayed(ours)).toMatchObject({ moved: 2 });
@@ -165,7 +149,7 @@ describe('what stays in BullMQ', () => {
   test('jobs that wait for a retry, hold logs or progress, belong to flows or Job Schedulers', async ({
     task,
   }) => {
-    const { stock, ours, prefix, connection } = await bothQueues(task);
+    const { stock, ours, prefix, connection } = await bullmqPair(task);
     await stock.add('x', {}, { jobId: 'retried', attempts: 2, backoff: { type: 'fixed', delay: HOUR } });
     const worker = new Worker(
       'q',
@@ -200,7 +184,7 @@ describe('what stays in BullMQ', () => {
   });
 
   test('an id that the timers hold already, and an option that they cannot keep', async ({ task }) => {
-    const { stock, ours } = await bothQueues(task);
+    const { stock, ours } = await bullmqPair(task);
     await ours.add('x', { mine: true }, { jobId: 'same', delay: HOUR });
     await stock.add('x', { theirs: true }, { jobId: 'same', delay: HOUR });
     await stock.add(
@@ -217,7 +201,7 @@ describe('what stays in BullMQ', () => {
   });
 
   test('a job that is due is left to BullMQ, and one without a hash is told of', async ({ task }) => {
-    const { stock, ours } = await bothQueues(task);
+    const { stock, ours } = await bullmqPair(task);
     const client = (await stock.getBackend().client) as unknown as {
       zadd(key: string, score: number, member: string): Promise<number>;
     };
@@ -234,7 +218,7 @@ describe('what stays in BullMQ', () => {
 });
 
 test('a delayed set of another type is a broken queue, and nothing is written', async ({ task }) => {
-  const { ours } = await bothQueues(task);
+  const { ours } = await bullmqPair(task);
   const { shard } = ours.backend;
   await shard.client.set(ours.toKey('delayed'), 'x');
   await expect(adoptDelayed(ours)).rejects.toMatchObject({

@@ -1,38 +1,22 @@
-import { Queue as BullQueue, Worker } from 'bullmq';
+import { Worker } from 'bullmq';
 import { describe, expect, test } from 'vitest';
 import { adoptSchedulers } from '../../src/client/adopt-schedulers.js';
 import { storePaused } from '../../src/client/paused-schedule.js';
-import { nextFireTimes, Queue, Scheduler } from '../../src/index.js';
+import { nextFireTimes, Scheduler } from '../../src/index.js';
 import { MoveScripts } from '../../src/redis/move-scripts.js';
+import { bullmqPair } from '../support/bullmq-pair.js';
 import { onCleanup } from '../support/cleanup.js';
 import { eventually } from '../support/eventually.js';
-import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
+import { sharedRedisUrl } from '../support/namespace.js';
 
 const HOUR = 3_600_000;
 const UTC = { tz: 'UTC' };
-
-async function bothQueues(task: { name: string }) {
-  const prefix = namespaceFor(task);
-  const { hostname, port, pathname } = new URL(sharedRedisUrl());
-  const connection = {
-    host: hostname,
-    port: Number(port),
-    db: Number(pathname.slice(1)),
-    maxRetriesPerRequest: null,
-  };
-  const stock = new BullQueue('q', { connection, prefix });
-  const ours = new Queue('q', { connection: sharedRedisUrl(), prefix });
-  onCleanup('stock queue', () => stock.close());
-  onCleanup('our queue', () => ours.close());
-  await Promise.all([stock.waitUntilReady(), ours.waitUntilReady()]);
-  return { stock, ours, prefix, connection };
-}
 
 describe('Job Schedulers of BullMQ', () => {
   test('become schedules with BullMQ’s own behaviour, template and all; BullMQ keeps nothing', async ({
     task,
   }) => {
-    const { stock, ours } = await bothQueues(task);
+    const { stock, ours } = await bullmqPair(task);
     const endDate = Date.now() + 1000 * HOUR;
     await stock.upsertJobScheduler(
       'nightly:eu',
@@ -71,7 +55,7 @@ describe('Job Schedulers of BullMQ', () => {
   });
 
   test('an every keeps its slots', async ({ task }) => {
-    const { stock, ours } = await bothQueues(task);
+    const { stock, ours } = await bullmqPair(task);
     const startDate = Date.now() + 1234 * 60_000 + 567;
     await stock.upsertJobScheduler('tick', { every: 7 * HOUR, startDate }, {});
     expect(await adoptSchedulers(ours, UTC)).toMatchObject([{ kind: 'added' }]);
@@ -80,7 +64,7 @@ describe('Job Schedulers of BullMQ', () => {
   });
 
   test('a pattern without a zone gets the one that is given, and says so', async ({ task }) => {
-    const { stock, ours } = await bothQueues(task);
+    const { stock, ours } = await bullmqPair(task);
     await stock.upsertJobScheduler('plain', { pattern: '0 5 * * *' }, {});
     await stock.upsertJobScheduler('days', { pattern: '0 5 */2 * 1', tz: 'UTC' }, {});
     const report = await adoptSchedulers(ours, { tz: 'Asia/Tokyo' });
@@ -95,7 +79,7 @@ describe('Job Schedulers of BullMQ', () => {
   });
 
   test('what is left of a limit goes along', async ({ task }) => {
-    const { stock, ours, prefix, connection } = await bothQueues(task);
+    const { stock, ours, prefix, connection } = await bullmqPair(task);
     let ran = 0;
     const worker = new Worker('q', async () => ++ran, { connection, prefix });
     onCleanup('worker', () => worker.close());
@@ -108,7 +92,7 @@ describe('Job Schedulers of BullMQ', () => {
   });
 
   test('a dry run changes nothing', async ({ task }) => {
-    const { stock, ours } = await bothQueues(task);
+    const { stock, ours } = await bullmqPair(task);
     await stock.upsertJobScheduler('a', { every: HOUR }, {});
     const foreseen = await adoptSchedulers(ours, { ...UTC, dryRun: true });
     expect(foreseen).toMatchObject([{ id: 'a', kind: 'added' }]);
@@ -119,7 +103,7 @@ describe('Job Schedulers of BullMQ', () => {
   });
 
   test('a schedule that stands stays as it is; BullMQ’s goes, and what differs is told', async ({ task }) => {
-    const { stock, ours } = await bothQueues(task);
+    const { stock, ours } = await bullmqPair(task);
     await ours.schedules.upsert('same', { cron: '0 6 * * *', missed: 'all' });
     await stock.upsertJobScheduler('same', { pattern: '0 5 * * *', tz: 'UTC' }, {});
     expect(await adoptSchedulers(ours, UTC)).toMatchObject([
@@ -137,7 +121,7 @@ describe('Job Schedulers of BullMQ', () => {
   });
 
   test('what cannot be said here stays in BullMQ', async ({ task }) => {
-    const { stock, ours } = await bothQueues(task);
+    const { stock, ours } = await bullmqPair(task);
     await stock.upsertJobScheduler('odd', { pattern: '*/90 * * * *', tz: 'UTC' }, {});
     await stock.upsertJobScheduler('run@17', { every: HOUR }, {});
     const { shard } = ours.backend;
@@ -155,7 +139,7 @@ describe('Job Schedulers of BullMQ', () => {
 
 describe('no tick is lost or doubled', () => {
   test('a busy scheduler is moved under a running worker: each slot has one run', async ({ task }) => {
-    const { stock, ours, prefix, connection } = await bothQueues(task);
+    const { stock, ours, prefix, connection } = await bullmqPair(task);
     const EVERY = 300;
     const slots: number[] = [];
     const worker = new Worker(
@@ -185,7 +169,7 @@ describe('no tick is lost or doubled', () => {
   });
 
   test('a moving that broke off after the schedule was stored is finished by a repeat', async ({ task }) => {
-    const { stock, ours } = await bothQueues(task);
+    const { stock, ours } = await bullmqPair(task);
     await stock.upsertJobScheduler('a', { pattern: '0 5 * * *', tz: 'UTC' }, {});
     const policies = { cron: ['0 5 * * *'], missed: 'latest', overlap: 'allow' } as const;
     const note = 'moving from BullMQ: repeat the import';
@@ -199,7 +183,7 @@ describe('no tick is lost or doubled', () => {
   });
 
   test('one that broke off after BullMQ’s was removed is finished as well', async ({ task }) => {
-    const { stock, ours } = await bothQueues(task);
+    const { stock, ours } = await bullmqPair(task);
     await stock.upsertJobScheduler('a', { pattern: '0 5 * * *', tz: 'UTC' }, {});
     const note = 'moving from BullMQ: repeat the import';
     await storePaused(ours, 'a', { cron: ['0 5 * * *'], missed: 'latest', overlap: 'allow' }, {}, note);
@@ -212,7 +196,7 @@ describe('no tick is lost or doubled', () => {
   });
 
   test('a run that BullMQ handed over already is not run again', async ({ task }) => {
-    const { stock, ours } = await bothQueues(task);
+    const { stock, ours } = await bullmqPair(task);
     await stock.upsertJobScheduler('a', { every: HOUR }, {});
     // The first run of an every is due at once: it waits for a worker, and none is there.
     expect(await stock.getWaitingCount()).toBe(1);
