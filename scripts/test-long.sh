@@ -20,4 +20,16 @@ for version in 20.0 22 24; do
 done
 unset CARILLON_TEST_NODE
 
+# The example for NestJS on NestJS 10, with the packed tarball; every change runs it on NestJS 11.
+echo '== the NestJS example on NestJS 10'
+NEST="$WORK/nestjs"
+mkdir "$NEST"
+cp examples/nestjs/app.ts "$NEST"
+echo '{ "private": true, "type": "module" }' >"$NEST/package.json"
+echo '{ "compilerOptions": { "experimentalDecorators": true, "emitDecoratorMetadata": true } }' >"$NEST/tsconfig.json"
+npm pack --silent --pack-destination "$WORK" >/dev/null
+(cd "$NEST" && npm install --silent --no-audit --no-fund "$WORK"/carillon-*.tgz 'bullmq@>=6.7 <7' \
+  @nestjs/core@10 @nestjs/common@10 @nestjs/bullmq@12 reflect-metadata rxjs)
+CARILLON_TEST_NESTJS="$NEST" npx vitest run --project contract nestjs </dev/null
+
 echo '== test-long: ok'

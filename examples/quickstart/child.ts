@@ -18,7 +18,7 @@ export class Child {
       // A process group of its own: Ctrl-C reaches the parent, which stops things in order.
       detached: true,
       execArgv: ['--import', import.meta.resolve('tsx')],
-      env: { ...process.env, CARILLON_REDIS: redis, CARILLON_LOG_LEVEL: 'warn' },
+      env: { ...process.env, CARILLON_REDIS_URL: redis, CARILLON_LOG_LEVEL: 'warn' },
       serialization: 'advanced',
     });
     this.#process.once('exit', (code, signal) => {

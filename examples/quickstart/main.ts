@@ -1,7 +1,7 @@
 // The whole of Carillon on real input: real crontab files, 40,000 one-time jobs, a scheduler and a stock BullMQ worker in
 // processes of their own, and a count at the end of what was lost, doubled or early. Run it by ./scripts/quickstart.sh.
 import { parseArgs } from 'node:util';
-import { Queue } from 'carillon';
+import { Admin, Queue } from 'carillon';
 import { Redis } from 'ioredis';
 import { Child } from './child.js';
 import { loadCrontabFiles } from './crontab-files.js';
@@ -122,8 +122,9 @@ async function run(): Promise<number> {
   const strangers = tally.unexpected.filter((run) => !isLaterTick(run, ends.endDate));
   if (strangers.length > 0)
     console.log(`  ${strangers.length} runs that nobody asked for, such as ${strangers[0]}`);
-  const good = tally.good && strangers.length === 0;
-  console.log(good ? '  nothing was lost, doubled or early' : '  NOT GOOD: see the table');
+  const healthy = await examine(redis.url);
+  const good = tally.good && strangers.length === 0 && healthy;
+  console.log(good ? '  nothing was lost, doubled or early' : '  NOT GOOD: see above');
   if (values.keep) await keepRunning(redis);
   return good ? 0 : 1;
 }
@@ -156,12 +157,25 @@ function isLaterTick(run: string, until: number): boolean {
   return run.startsWith('crontab ') && Number(run.slice(run.lastIndexOf('@') + 1)) > until;
 }
 
+/** Holds every record against its indexes, as `carillon doctor` does. */
+async function examine(url: string): Promise<boolean> {
+  const admin = new Admin({ connection: url });
+  try {
+    const { errors, findings } = await admin.doctor();
+    console.log(`  carillon doctor finds ${errors === 0 ? 'nothing wrong' : `${errors} errors`}`);
+    for (const finding of findings) console.log(`    ${JSON.stringify(finding)}`);
+    return errors === 0;
+  } finally {
+    await admin.close();
+  }
+}
+
 async function keepRunning({ url }: PrivateRedis): Promise<never> {
   console.log('\nLeft running, as --keep asks; the schedules of the files go on firing. To look at it:');
-  console.log(`  CARILLON_REDIS=${url} npx carillon schedules list`);
-  console.log(`  CARILLON_REDIS=${url} npx carillon jobs list`);
-  console.log(`  CARILLON_REDIS=${url} npx carillon doctor`);
-  console.log(`  Ctrl-C here, or kill ${process.pid}, stops all of it and removes its data`);
+  for (const command of ['schedules list crontab', 'queues list', 'doctor']) {
+    console.log(`  node dist/cli/main.js --redis ${url} ${command}`);
+  }
+  console.log(`To stop all of it and remove its data: Ctrl-C here, or kill ${process.pid}`);
   return interruption;
 }
 

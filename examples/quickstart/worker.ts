@@ -13,7 +13,7 @@ export interface RunsMessage {
 
 const TELL_EVERY = 50;
 
-const url = process.env.CARILLON_REDIS ?? 'redis://127.0.0.1:6379';
+const url = process.env.CARILLON_REDIS_URL ?? 'redis://127.0.0.1:6379';
 const queues = process.argv.slice(2);
 const client = new Redis(url);
 const clock = await RedisClock.of(client);

@@ -43,18 +43,50 @@ export async function withAdmin<T>(settings: Settings, use: (admin: Admin) => Pr
   });
 }
 
-export async function withQueue<T>(
+/** Runs `use` with a queue, which need not have existed. */
+export function withQueue<T>(
   settings: Settings,
   name: string,
   use: (queue: Queue) => Promise<T>,
 ): Promise<T> {
-  const { Queue: Class } = await import('../client/queue.js');
+  return withRedis(settings, (client) => onQueue(settings, client, name, use));
+}
+
+/**
+ * The same for what is asked of a queue, or changed in it: nothing is made where nothing is.
+ * @throws CarillonError NOT_FOUND for a namespace that holds nothing
+ */
+export function withKnownQueue<T>(
+  settings: Settings,
+  name: string,
+  use: (queue: Queue) => Promise<T>,
+): Promise<T> {
   return withRedis(settings, async (client) => {
-    const { prefix, namespace } = settings;
-    const queue = new Class(name, { connection: client, prefix, namespace, skipVersionCheck: true });
-    queue.on('error', () => undefined);
-    return use(queue).finally(() => queue.close());
+    const { Keys } = await import('../redis/keys.js');
+    const { namespace } = settings;
+    if ((await client.exists(new Keys(namespace).layout)) === 0) {
+      throw new CarillonError('NOT_FOUND', `the namespace ${namespace} holds nothing`, {
+        field: 'namespace',
+        given: namespace,
+        todo: 'Check --redis, --prefix and --namespace.',
+      });
+    }
+    return onQueue(settings, client, name, use);
   });
+}
+
+async function onQueue<T>(
+  { prefix, namespace }: Settings,
+  client: Redis,
+  name: string,
+  use: (queue: Queue) => Promise<T>,
+): Promise<T> {
+  const { Queue: Class } = await import('../client/queue.js');
+  // BullMQ's note of its version in a queue's meta hash is for whoever works with the queue, not for who looks at it.
+  const options = { connection: client, prefix, namespace, skipVersionCheck: true, skipMetasUpdate: true };
+  const queue = new Class(name, options);
+  queue.on('error', () => undefined);
+  return use(queue).finally(() => queue.close());
 }
 
 /** Where Redis is, without a password. */

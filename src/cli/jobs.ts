@@ -11,7 +11,7 @@ import {
   integerArgument,
   objectArgument,
 } from './arguments.js';
-import { withAdmin, withQueue } from './connect.js';
+import { withAdmin, withKnownQueue, withQueue } from './connect.js';
 import { refuseArgument } from './failure.js';
 import { describeJob } from './job-description.js';
 import { away, plain, printJson, printLine, printTable, remark, utc } from './output.js';
@@ -175,7 +175,7 @@ function listedJson({ data, ...job }: ListedJob): Record<string, unknown> {
 
 async function get(queue: string, id: string, command: Command): Promise<void> {
   const settings = settingsOf(command);
-  const found = await withQueue(settings, queue, (q) => describeJob(q, id));
+  const found = await withKnownQueue(settings, queue, (q) => describeJob(q, id));
   if (found === undefined) throw notFound(queue, id);
   if (settings.json) return printJson(found);
   for (const [field, value] of Object.entries(found)) {
@@ -211,7 +211,7 @@ async function change(
   make: (queue: Queue) => Promise<void>,
 ): Promise<void> {
   const settings = settingsOf(command);
-  const after = await withQueue(settings, queue, async (q) => {
+  const after = await withKnownQueue(settings, queue, async (q) => {
     await make(q);
     return describeJob(q, id);
   });

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { compileSchedule } from '../domain/fire-times.js';
 import type { ExplainedTime } from '../domain/fire-times-explain.js';
 import { instantArgument, integerArgument } from './arguments.js';
-import { withQueue } from './connect.js';
+import { withKnownQueue } from './connect.js';
 import { refuseArgument } from './failure.js';
 import { printJson, printTable, remark, utc } from './output.js';
 import { addTimingOptions, type TimingFlags, timingText, toDefinition } from './schedule-timing.js';
@@ -102,7 +102,7 @@ async function ofStored(
       'Leave it out.',
     );
   }
-  return withQueue(settingsOf(command), queue, async (q) => {
+  return withKnownQueue(settingsOf(command), queue, async (q) => {
     const handle = q.schedules.get(id);
     const times = await handle.preview(count);
     const info = await handle.describe();

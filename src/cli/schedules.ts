@@ -4,7 +4,7 @@ import type { ScheduleInfo } from '../client/schedule-info.js';
 import { CarillonError } from '../domain/errors.js';
 import type { StoredPolicies } from '../domain/schedule.js';
 import { dataArgument, integerArgument, objectArgument } from './arguments.js';
-import { withAdmin, withQueue } from './connect.js';
+import { withAdmin, withKnownQueue, withQueue } from './connect.js';
 import { away, plain, printJson, printLine, printTable, remark, utc } from './output.js';
 import { addTimingOptions, type TimingFlags, timingText, toDefinition } from './schedule-timing.js';
 import { addNext } from './schedules-next.js';
@@ -103,7 +103,7 @@ function row(job: ListedJob): string[] {
 
 async function get(queue: string, id: string, command: Command): Promise<void> {
   const settings = settingsOf(command);
-  const { info, next } = await withQueue(settings, queue, async (q) => {
+  const { info, next } = await withKnownQueue(settings, queue, async (q) => {
     const handle = q.schedules.get(id);
     const found = await handle.describe();
     if (found === undefined) throw notFound(queue, id);
@@ -181,7 +181,7 @@ async function change(
   make: (handle: ReturnType<import('../client/queue.js').Queue['schedules']['get']>) => Promise<void>,
 ): Promise<void> {
   const settings = settingsOf(command);
-  await withQueue(settings, queue, (q) => make(q.schedules.get(id)));
+  await withKnownQueue(settings, queue, (q) => make(q.schedules.get(id)));
   if (settings.json) return printJson({ queue, id, done });
   printLine(`${done} ${plain(id)} of ${queue}`);
 }

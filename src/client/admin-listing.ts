@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { BUCKETS } from '../domain/buckets.js';
 import { CarillonError } from '../domain/errors.js';
-import { splitIdentity } from '../domain/ids.js';
+import { checkQueueName, splitIdentity } from '../domain/ids.js';
 import type { StoredPolicies } from '../domain/schedule.js';
 import { type RecordState, STATES } from '../domain/states.js';
 import type { JobScripts } from '../redis/job-scripts.js';
@@ -69,11 +69,21 @@ const MOST = 1000;
 const SCAN = 200;
 const STATE_NAMES = Object.keys(STATES) as RecordState[];
 
-/** A page of records, through all buckets; in no order. @throws CarillonError INVALID_OPTION */
-export function listJobs(scripts: JobScripts, options: JobListOptions): Promise<Page<ListedJob>> {
+/** @throws CarillonError INVALID_OPTION, INVALID_ID; nothing is asked then. */
+export function checkListing(options: JobListOptions): void {
+  if (options.queue !== undefined) checkQueueName(options.queue);
   for (const state of options.states ?? []) {
     if (!STATE_NAMES.includes(state)) refuse('states', state, `Write ${STATE_NAMES.join(', ')}.`);
   }
+  const { limit = LIMIT } = options;
+  if (!Number.isSafeInteger(limit) || limit < 1 || limit > MOST) {
+    refuse('limit', limit, `Give a whole number from 1 to ${MOST}.`);
+  }
+  positionOf(options.cursor);
+}
+
+/** A page of records, through all buckets; in no order. The options are checked already. */
+export function listJobs(scripts: JobScripts, options: JobListOptions): Promise<Page<ListedJob>> {
   const { queue, kind, states } = options;
   const filter = {
     count: SCAN,
@@ -88,7 +98,7 @@ export function listJobs(scripts: JobScripts, options: JobListOptions): Promise<
   });
 }
 
-/** A page of what was set aside. */
+/** A page of what was set aside. The options are checked already. */
 export function listQuarantine(
   client: Redis,
   keys: Keys,
@@ -113,10 +123,7 @@ async function pageThrough<T>(
   read: (bucket: number, cursor: string) => Promise<{ cursor: string; items: T[] }>,
 ): Promise<Page<T>> {
   const limit = options.limit ?? LIMIT;
-  if (!Number.isSafeInteger(limit) || limit < 1 || limit > MOST) {
-    refuse('limit', limit, `Give a whole number from 1 to ${MOST}.`);
-  }
-  const position = options.cursor === undefined ? { bucket: 0, cursor: '0', skip: 0 } : parse(options.cursor);
+  const position = positionOf(options.cursor);
   const items: T[] = [];
   while (position.bucket < BUCKETS) {
     const page = await read(position.bucket, position.cursor);
@@ -163,7 +170,8 @@ function halves(identity: string): { queue: string; id: string } {
   return { queue, id: jobId };
 }
 
-function parse(cursor: string): Position {
+function positionOf(cursor: string | undefined): Position {
+  if (cursor === undefined) return { bucket: 0, cursor: '0', skip: 0 };
   const [, bucket, scan, skip] = /^(\d{1,3})\.(\d{1,20})\.(\d{1,9})$/.exec(String(cursor)) ?? [];
   if (bucket === undefined) refuse('cursor', cursor, 'Give the cursor of the page before, as it was.');
   return { bucket: Number(bucket), cursor: scan as string, skip: Number(skip) };

@@ -6,6 +6,7 @@ import { newRequestId } from '../redis/request-id.js';
 import { Shard } from '../redis/shard.js';
 import { redisError } from '../redis/status.js';
 import {
+  checkListing,
   type JobListOptions,
   type ListedJob,
   type ListOptions,
@@ -95,14 +96,14 @@ export class Admin {
 
   /** A page of what stands in the timers, in no order. Records that cannot be read are left out; `doctor` names them. */
   async jobs(options: JobListOptions = {}): Promise<Page<ListedJob>> {
-    if (options.queue !== undefined) checkQueueName(options.queue);
+    checkListing(options);
     if (!(await this.#exists())) return { items: [] };
     return listJobs(this.#scripts, options);
   }
 
   /** A page of what was set aside. */
   async quarantine(options: ListOptions = {}): Promise<Page<QuarantinedJob>> {
-    if (options.queue !== undefined) checkQueueName(options.queue);
+    checkListing(options);
     return this.#asking((client) => listQuarantine(client, this.#shard.keys, options));
   }
 

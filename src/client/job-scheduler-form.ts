@@ -80,8 +80,10 @@ export function fromJobSchedulerForm(
   }
   const aligned = alignment(options);
   const policies = checkSchedule({ ...timing, ...aligned, missed: 'latest', overlap: 'allow' }, seed);
-  const startsAtOnce = policies.every !== undefined && aligned === undefined;
-  return startsAtOnce ? { ...policies, startsAtOnce } : policies;
+  // What was given is told again by the getters, also where it is our default.
+  if (options.tz !== undefined) policies.tz = options.tz;
+  if (policies.every !== undefined && aligned === undefined) policies.startsAtOnce = true;
+  return policies;
 }
 
 /** An `every` with an offset does not start at once: BullMQ waits for the next slot. */
@@ -102,7 +104,6 @@ function alignment({
 export function toJobSchedulerForm(info: ScheduleInfo): JobSchedulerJson {
   const { cron, every, tz, startDate, endDate, limit } = info.definition;
   const { name, data, opts } = info.template;
-  const offset = every === undefined || info.next === undefined ? undefined : info.next % every;
   const template = { ...(isEmpty(data) ? {} : { data }), ...(isEmpty(opts) ? {} : { opts }) };
   const json = {
     key: info.id,
@@ -115,7 +116,7 @@ export function toJobSchedulerForm(info: ScheduleInfo): JobSchedulerJson {
     tz,
     pattern: cron?.join(' | '),
     every,
-    offset,
+    offset: every === undefined ? 0 : (info.next ?? 0) % every,
     template: isEmpty(template) ? undefined : template,
   };
   return Object.fromEntries(

@@ -49,11 +49,18 @@ export function describeSchedule(queueName: string, id: string, record: Schedule
     template: {
       name: record.name,
       data: JSON.parse(record.data),
-      opts: record.opts === '' ? {} : decodeOptions(record.opts),
+      opts: readOptions(record.opts),
     },
     note: record.note,
     warnings,
   };
+}
+
+function readOptions(text: string): Record<string, unknown> {
+  if (text === '') return {};
+  const { attempts, ...rest } = decodeOptions(text);
+  // BullMQ stores a default that nobody wrote.
+  return attempts === 0 ? rest : { attempts, ...rest };
 }
 
 function readDefinition(

@@ -106,12 +106,18 @@ export function resolveSchedulerOptions(options: SchedulerOptions): Readonly<Res
 
 /** A name that becomes part of keys: no braces, which would move a key to another slot, and no bar, which parts fences. */
 export function checkName(value: unknown, field: string): string {
-  if (typeof value === 'string' && /^[^{}|\s]{1,200}$/.test(value)) return value;
-  throw new CarillonError('INVALID_OPTION', `${field} must be a name without braces, bars and blanks`, {
-    field,
-    given: value,
-    todo: 'Write letters, digits, dashes, colons.',
-  });
+  // Runs carry the namespace inside a JSON text, unescaped.
+  if (typeof value === 'string' && value.isWellFormed() && /^[^{}|"\\\s\p{Cc}]{1,200}$/u.test(value))
+    return value;
+  throw new CarillonError(
+    'INVALID_OPTION',
+    `${field} must be a name without braces, bars, quotes and blanks`,
+    {
+      field,
+      given: value,
+      todo: 'Write letters, digits, dashes, colons.',
+    },
+  );
 }
 
 function checkFlag(value: unknown, field: string): boolean {

@@ -6,6 +6,7 @@ import { eventually } from '../support/eventually.js';
 import { type NodeProcess, spawnNode } from '../support/node-process.js';
 
 const SCRIPT = fileURLToPath(new URL('../../examples/quickstart/main.ts', import.meta.url));
+const CLI = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const START_UP = 60_000;
 
 /** The processes and the folder that a quick start says it has made. */
@@ -53,6 +54,8 @@ test('a small run shows the crontab files, runs everything, and ends with exit c
   expect(output).toMatch(/60 \* \* \* \* minute out of range +│ UTC +│ refused: .*minute/);
   expect(output).toContain('refused: unknown zone Asia/Shangai');
 
+  expect(output).toContain('carillon doctor finds nothing wrong');
+
   const counts = (name: string) =>
     new RegExp(`│ ${name} +│${' +([\\d,]+) │'.repeat(5)}`).exec(output)?.slice(1).map(Number);
   expect(counts('spread over 2 s')).toEqual([300, 300, 0, 0, 0]);
@@ -66,8 +69,14 @@ test('a small run shows the crontab files, runs everything, and ends with exit c
 test('--keep leaves it running and says how to look; Ctrl-C stops everything', async () => {
   const quickstart = spawnNode(SCRIPT, ['--keep', '--jobs', '10', '--seconds', '1']);
   const started = await startedBy(quickstart);
-  await quickstart.waitForLine('carillon doctor', START_UP);
+  await quickstart.waitForLine('To stop all of it', START_UP);
   expect([started.redis, started.scheduler, started.worker].every(isAlive)).toBe(true);
+  const commands = quickstart.lines.flatMap((line) => /node dist\/cli\/main\.js (.+)/.exec(line)?.[1] ?? []);
+  expect(commands.length).toBeGreaterThan(2);
+  for (const command of commands) {
+    const looking = spawnNode(CLI, command.split(' '));
+    expect(await looking.exited, `${command}\n${looking.stderr}`).toMatchObject({ code: 0 });
+  }
   process.kill(quickstart.pid, 'SIGINT');
   expect(await quickstart.exited).toMatchObject({ code: 130 });
   await expectAllGone(started);
