@@ -1,5 +1,5 @@
 import type { CompiledExclusions } from './exclusions.js';
-import { type CronRule, LAST_TIME } from './fire-times-cron.js';
+import { type CronRule, LAST_TIME, WIDEST_OFFSET } from './fire-times-cron.js';
 import { instantOf, instantsOf, lowestWallClock, namesWallClock } from './fire-times-named.js';
 import { DAY_MS, nextWallClock, type WallClockPattern } from './wall-clock.js';
 
@@ -98,6 +98,9 @@ export function findOrigin({ rule, exclusions, earliest }: MoveRule, named: numb
       const excluded = second >= earliest && exclusions.spanAt(second) !== undefined;
       if (excluded && namesWallClock(rule, wallClock)) return { at: second };
       const following = exclusions.spanAt(at) === undefined ? exclusions.spanAfter(at)?.start : earliest;
+      // Around a gap the time of day decides: some are skipped, and some that come later stand for earlier instants.
+      const { start, end } = rule.zone.spanAt(at);
+      edges.push(...[start, end].filter((change) => Math.abs(change - at) < WIDEST_OFFSET));
       if (edges.length === 0) return nothingUntil(rule, named, following);
       if (following !== undefined) edges.push(following);
       break;
