@@ -50,11 +50,15 @@ export async function adoptSchedulers(
   options: { tz: string; dryRun?: boolean },
 ): Promise<AdoptedScheduler[]> {
   try {
+    const { client, keys } = queue.backend.shard;
     const found = await readSchedulers(queue);
     const moved: AdoptedScheduler[] = [];
+    // Looking at a namespace that is not there must not make one.
+    const isEmpty = options.dryRun === true && (await client.exists(keys.layout)) === 0;
     for (const [id, { next, fields }] of found) {
-      moved.push(await adoptOne(queue, id, next, fields, options));
+      moved.push(await adoptOne(queue, id, next, fields, { ...options, isEmpty }));
     }
+    if (isEmpty) return moved;
     for await (const info of queue.schedules.list()) {
       if (!isMoving(info) || found.has(info.id)) continue;
       if (!options.dryRun) await queue.schedules.get(info.id).resume();
@@ -77,12 +81,12 @@ async function adoptOne(
   id: string,
   next: number,
   fields: Fields,
-  options: { tz: string; dryRun?: boolean },
+  options: { tz: string; dryRun?: boolean; isEmpty: boolean },
 ): Promise<AdoptedScheduler> {
   try {
     const pending = await isPending(queue, id, next);
     const read = readFields(checkScheduleId(id), next, pending, fields, queue.name, options.tz);
-    const existing = await queue.schedules.get(id).describe();
+    const existing = options.isEmpty ? undefined : await queue.schedules.get(id).describe();
     const stands = existing !== undefined && !isMoving(existing);
     if (!options.dryRun) {
       if (stands) await new MoveScripts(queue.backend.shard).dropJobScheduler(queue.name, id);
