@@ -1,5 +1,6 @@
 import { basename, extname } from 'node:path';
 import { type Document, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import { encodeTemplate } from '../client/schedule-template.js';
 import type { WantedSchedule } from '../client/wanted-schedule.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { DIALECTS, type Dialect, translateExpression } from '../domain/dialect.js';
@@ -23,6 +24,8 @@ export const APPLIED = 'applied:';
 const FILE_KEYS = ['label', 'queues'];
 const OWN_KEYS = ['template', 'paused', 'dialect', 'startsAtOnce'];
 const TEMPLATE_KEYS = ['name', 'data', 'opts'];
+/** The queue's own limit is judged when it is written. */
+const ANY_SIZE = Number.MAX_SAFE_INTEGER;
 const LABEL = /^[A-Za-z0-9._-]{1,60}$/;
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -115,10 +118,12 @@ class Reader {
         'write true, beside every, or leave it out',
       );
     }
+    const runs = templateOf(template);
+    encodeTemplate(id, runs, {}, ANY_SIZE);
     const wanted: WantedSchedule = {
       id,
       policies: startsAtOnce === true ? { ...policies, startsAtOnce } : policies,
-      template: templateOf(template),
+      template: runs,
       ...pausedOf(paused),
     };
     const line = this.#lineOf(['queues', queue, id]);

@@ -26,12 +26,16 @@ export interface ScheduleChange {
 
 const ANY_SIZE = Number.MAX_SAFE_INTEGER;
 
-/** Compares what is wanted with what stands. Templates count by what a worker would see. */
+/**
+ * Compares what is wanted with what stands. Templates count by what a worker would see.
+ * @throws CarillonError for a template that no queue would take
+ */
 export function compareSchedule(existing: ScheduleInfo | undefined, wanted: WantedSchedule): ScheduleChange {
+  const template = templateOf(wanted.id, wanted.template);
   if (existing === undefined) return { kind: 'added', differences: [] };
   const found = differences(
     { ...writtenSchedule(existing.definition), ...templateOf(existing.id, existing.template) },
-    { ...writtenSchedule(wanted.policies), ...templateOf(wanted.id, wanted.template) },
+    { ...writtenSchedule(wanted.policies), ...template },
   );
   const isPaused = existing.state === 'paused';
   if (
