@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { packageRoot } from '../support/package-root.js';
 import { addApply } from './apply.js';
+import { addCalendars } from './calendars.js';
 import { addDev } from './dev.js';
 import { addDoctor } from './doctor.js';
 import { addExport } from './export.js';
@@ -46,6 +47,7 @@ export function createProgram(): Command {
   addJobs(program);
   addSchedules(program);
   addQueues(program);
+  addCalendars(program);
   addQuarantine(program);
   addImport(program);
   addApply(program);

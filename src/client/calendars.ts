@@ -74,6 +74,7 @@ export class Calendars {
    */
   async delete(name: string, options: { force?: boolean; requestId?: string } = {}): Promise<CalendarChange> {
     checkCalendarName(name);
+    if (!(await this.store.exists(name))) throw notFound(name);
     if (options.force !== true) await this.#refuseIfUsed(name);
     const { version, changed } = await this.store.delete(name, options.requestId ?? newRequestId());
     return { name, version, changed, schedules: await this.store.settleIfNeeded(name) };

@@ -49,7 +49,13 @@ export class CalendarStore {
 
   /** Deletes it; its version goes on from there if the name is used again. @throws CarillonError NOT_FOUND */
   async delete(name: string, requestId: string): Promise<CalendarWritten> {
+    if (!(await this.exists(name))) throw notFound(name);
     return this.#write('allow-oom', 'delete', name, requestId, '');
+  }
+
+  /** Whether there is or ever was a calendar of this name. Asking creates nothing. */
+  async exists(name: string): Promise<boolean> {
+    return (await this.#asking(() => this.shard.client.hexists(this.shard.keys.calendars, name))) === 1;
   }
 
   async get(name: string): Promise<StoredCalendar | undefined> {
