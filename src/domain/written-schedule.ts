@@ -25,9 +25,17 @@ export function writtenSchedule(stored: StoredPolicies): WrittenSchedule {
   for (const [key, value] of Object.entries(rest)) {
     if (DURATIONS.has(key)) written[key] = formatDuration(value as number);
     else if (INSTANTS.has(key)) written[key] = new Date(value as number).toISOString();
+    else if (key === 'exclude') written[key] = (value as unknown[]).map(writtenExclusion);
     else written[key] = value;
   }
   return written as unknown as WrittenSchedule;
+}
+
+/** A range of instants is stored in ms. */
+function writtenExclusion(entry: unknown): unknown {
+  const { from, to } = entry as { from?: unknown; to?: unknown };
+  if (typeof from !== 'number' || typeof to !== 'number') return entry;
+  return { from: new Date(from).toISOString(), to: new Date(to).toISOString() };
 }
 
 /** One option that differs, both sides as written; undefined where it is not given. */

@@ -29,7 +29,7 @@ export class MoveScripts {
 
   /** Moves jobs of a queue's delayed set into the timers; an answer for each, in order. */
   async adopt(queue: string, jobs: readonly AdoptedJob[]): Promise<AdoptAnswer[]> {
-    const answers: AdoptAnswer[] = [];
+    const calls: Promise<AdoptAnswer[]>[] = [];
     let from = 0;
     while (from < jobs.length) {
       const batch = new SubmitBatch(queue);
@@ -40,16 +40,24 @@ export class MoveScripts {
         sources.push([job.bullId, job.options]);
         from++;
       }
-      const { status, rest } = await this.shard.run('adopt-delayed', 'deny-oom', [
-        this.shard.base,
-        queue,
-        batch.packed,
-        JSON.stringify(sources),
-      ]);
-      if (status !== 'OK') throw statusError(status, rest[0] === undefined ? undefined : asText(rest[0]));
-      answers.push(...asList(rest[1]).map((word) => asText(word) as AdoptAnswer));
+      calls.push(this.#adoptBatch(queue, batch, sources));
     }
-    return answers;
+    return (await Promise.all(calls)).flat();
+  }
+
+  async #adoptBatch(
+    queue: string,
+    batch: SubmitBatch,
+    sources: readonly [string, string][],
+  ): Promise<AdoptAnswer[]> {
+    const { status, rest } = await this.shard.run('adopt-delayed', 'deny-oom', [
+      this.shard.base,
+      queue,
+      batch.packed,
+      JSON.stringify(sources),
+    ]);
+    if (status !== 'OK') throw statusError(status, rest[0] === undefined ? undefined : asText(rest[0]));
+    return asList(rest[1]).map((word) => asText(word) as AdoptAnswer);
   }
 
   /**

@@ -26,6 +26,7 @@ const samples: ScheduleDefinition[] = [
     overlap: 'bufferOne',
     maxConcurrent: 2,
     maxOpenRuns: 9,
+    runTimeout: '2h',
     pauseOnFailure: 3,
     keepRuns: 10,
     tags: ['b', 'a'],
@@ -58,6 +59,24 @@ test('it is written for people', () => {
     anchor: '2027-01-15T08:00:00.000Z',
     phase: '1s',
     missed: 'latest',
+  });
+});
+
+test('exclusions are written as they are given', () => {
+  const exclude = [
+    '2026-12-25',
+    { from: 0, to: 86_400_000 },
+    { from: '2026-01-01', to: '2026-01-06' },
+    { calendar: 'uk' },
+  ];
+  const stored = { cron: ['@daily'], missed: 'skip', exclude } as StoredPolicies;
+  expect(writtenSchedule(stored)).toMatchObject({
+    exclude: [
+      '2026-12-25',
+      { from: '1970-01-01T00:00:00.000Z', to: '1970-01-02T00:00:00.000Z' },
+      { from: '2026-01-01', to: '2026-01-06' },
+      { calendar: 'uk' },
+    ],
   });
 });
 
