@@ -82,7 +82,6 @@ interface Origin {
 /** Looks back, date by date, while the time of day is excluded on each, for a date that the expression names. */
 export function findOrigin({ rule, exclusions, earliest }: MoveRule, named: number): Origin {
   const edges: number[] = [];
-  let dense = false;
   let wallClock = named - DAY_MS;
   for (;;) {
     const at = instantOf(rule, wallClock);
@@ -106,13 +105,12 @@ export function findOrigin({ rule, exclusions, earliest }: MoveRule, named: numb
       break;
     }
     const first = firstDateIn(rule, wallClock, at, Math.max(span.start, earliest));
-    const found = namedDate(rule, first, wallClock);
-    if (found.at !== undefined) return found;
-    dense ||= found.dense === true;
+    const found = namedDate(rule, first, wallClock, edges);
+    if (found !== undefined) return { at: found };
     edges.push(span.start, span.end);
     wallClock = first - DAY_MS;
   }
-  return { retryFrom: dense ? named + 1000 : nextEdge(rule, named, [...edges, earliest]) };
+  return { retryFrom: nextEdge(rule, named, [...edges, earliest]) };
 }
 
 /** Nothing that is moved from before an instant, or ever. */
@@ -131,19 +129,20 @@ function firstDateIn(rule: CronRule, wallClock: number, at: number, from: number
   return first;
 }
 
-/** The instant of the first date from `first` to `last`, wall-clock times of one time of day, that the rule names. */
-function namedDate(rule: CronRule, first: number, last: number): { at?: number; dense?: boolean } {
-  let dense = false;
+/**
+ * The instant of the first date from `first` to `last`, wall-clock times of one time of day, that the rule names.
+ * @param edges takes an instant near each change of offset that skipped the time on a named date.
+ */
+function namedDate(rule: CronRule, first: number, last: number, edges: number[]): number | undefined {
   let from = first;
   for (;;) {
     const found = nextWallClock(rule.pattern, from);
-    if (found === undefined) return { dense };
+    if (found === undefined) return undefined;
     const date = first + Math.floor(found / DAY_MS - Math.floor(first / DAY_MS)) * DAY_MS;
-    if (date > last) return { dense };
+    if (date > last) return undefined;
     const at = instantOf(rule, date);
-    if (at !== undefined) return { at };
-    // The clock skipped it on that date, and may not have skipped a later time of day.
-    dense = true;
+    if (at !== undefined) return at;
+    edges.push(date - WIDEST_OFFSET);
     from = date + DAY_MS;
   }
 }
@@ -160,7 +159,6 @@ function nextEdge(rule: CronRule, named: number, instants: readonly number[]): n
     for (const wallClock of [
       instant + offset,
       instant + offsetBefore,
-      instant + offsetAfter,
       start + offset,
       start + offsetBefore,
       end + offset,

@@ -299,6 +299,44 @@ describe('next', () => {
     expect(moved('skip')).toBe('2026-03-09T06:30:00.000Z');
   });
 
+  test('of the times in a gap only those move whose shifted instant is excluded', () => {
+    const timing = excluding({
+      cron: '*/20 0-4 8 3 *',
+      tz: 'America/New_York',
+      exclude: [{ from: '2026-03-08T07:20:00Z', to: '2026-03-08T20:00:00Z' }],
+      onExcluded: 'next',
+    });
+    const times = timesAfter(timing, '2026-03-08T06:30:00Z', 9).map((time) => time?.slice(5, 16));
+    expect(times).toEqual([
+      '03-08T06:40',
+      // 02:00, shifted, and 03:00 itself.
+      '03-08T07:00',
+      '03-09T06:20',
+      '03-09T06:40',
+      '03-09T07:20',
+      '03-09T07:40',
+      '03-09T08:00',
+      '03-09T08:20',
+      '03-09T08:40',
+    ]);
+  });
+
+  test('what clock changes long ago skipped does not move, and what they left does', () => {
+    // Casey put its clock forward from 00:01 to 03:01 on the first Sundays of October 2020 to 2022.
+    const timing = excluding({
+      cron: '*/10 0-4 * 10 0#1',
+      tz: 'Antarctica/Casey',
+      gap: 'skip',
+      exclude: [{ from: '2019-12-01', to: '2023-06-01' }],
+      onExcluded: 'next',
+    });
+    const midnight = at('2023-06-02T00:00:00+08:00');
+    const minutes = [0, ...Array.from({ length: 11 }, (_, i) => 190 + i * 10)];
+    expect(timesAfter(timing, '2023-05-01T00:00:00Z', 12)).toEqual(
+      minutes.map((minute) => iso(midnight + minute * 60_000)),
+    );
+  });
+
   test('nothing moves past the end, nor from before the start', () => {
     const week = { cron: '0 9 * * 5', exclude: ['2026-12-25'], onExcluded: 'next' as const };
     const ended = excluding({ ...week, endDate: '2026-12-25T23:00:00Z' });
