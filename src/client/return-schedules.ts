@@ -54,6 +54,7 @@ export async function returnSchedules(
     connection: client,
     ...(queue.opts.prefix === undefined ? {} : { prefix: queue.opts.prefix }),
     skipVersionCheck: true,
+    skipMetasUpdate: true,
   });
   bull.on('error', () => undefined);
   try {
