@@ -36,6 +36,7 @@ if replan and #found > 0 then
     -- A new version, so that no answer to the old dates is committed.
     record.ver = ver + i - 1
     record.next, record.nextFire = 0, 0
+    setFlag(record, FLAG_LAST, false)
     if record.state == STATE_ENDED then
       -- It may have ended for want of a free date only. Nothing up to now is made up for.
       record.state = STATE_SCHEDULED

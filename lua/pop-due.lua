@@ -93,6 +93,7 @@ end
 
 local function dispatchSchedule(entry)
   local change, record = entry.change, entry.schedule
+  -- The key that was asked for is that of the pending tick.
   entry.free = not standing
   local started, problem = serveSchedule(tag, namespace, entry, record, now, trouble)
   popped = popped + started
@@ -112,6 +113,8 @@ local function dispatchSchedule(entry)
   if needsPlan(record) then
     change.plan[#change.plan + 1] = now
     change.plan[#change.plan + 1] = entry.identity
+  elseif record.state ~= STATE_SCHEDULED then
+    redis.call('ZREM', change.at .. ':plan', entry.identity)
   end
 end
 

@@ -25,7 +25,7 @@ record.note = nil
 countRecord(queueName, record, 1)
 if record.kind == KIND_SCHEDULE then
   record.failures, record.skips = 0, 0
-  if record.waiting ~= '' then record.check = now end
-  if record.cur > 0 and record.cur <= now then leaveToPlanner(record) end
+  if #record.waiting > 0 then record.check = now end
+  if record.cur <= now then leaveToPlanner(record, FLAG_RESUMED) end
 end
 return storeEdited(record, now)

@@ -9,7 +9,8 @@
 --   append:  tail, tick, fireAt            the successor of the last known tick
 --   resolve: cur, last, newLast, newCur, newCurFire, newNext, newNextFire, catchUp(list of ticks), skipped(list of {at, what, reason})
 --   defer:   planAt                        asks again later
---   suspend: reason | end: reason          leaves the schedule without a pending tick
+--   end:     tail                          no tick follows the last known one
+--   suspend: reason                        leaves the schedule without a pending tick
 --   forget:                                a plan entry without a record
 --   quarantine: reason                     the record cannot be read
 
@@ -21,7 +22,6 @@ local tag, layout = ARGV[1], ARGV[2]
 --- @include "index"
 --- @include "pending"
 --- @include "history"
---- @include "runs"
 --- @include "ledger"
 --- @include "quarantine"
 --- @include "fence"
@@ -57,35 +57,34 @@ function operations.resolve(record, answer, identity)
   if record.cur ~= answer.cur or record.last ~= answer.last then return 'CONFLICT' end
   -- A known tick that was not given to the planner is the pop's to fire.
   if record.cur > 0 and not hasFlag(record.flags, FLAG_OVERDUE) then return 'CONFLICT' end
-  local waiting = readRuns(record.waiting)
+  local waiting = record.waiting
   for _, tick in ipairs(answer.catchUp) do
-    if #waiting >= MAX_WAITING then break end
-    waiting[#waiting + 1] = { at = tick, kind = RUN_CATCH_UP, suffix = '' }
+    waiting[#waiting + 1] = { at = tick, since = now, kind = RUN_CATCH_UP, suffix = '' }
   end
+  countRuns(record, #answer.catchUp)
   for _, row in ipairs(answer.skipped) do
     writeRow(tag, identity, record, { at = row.at, what = row.what, now = now, reason = row.reason })
   end
-  record.waiting = packRuns(waiting)
   if #waiting > 0 then record.check = now end
   record.last = answer.newLast
   record.cur, record.curFire = answer.newCur, answer.newCurFire
   record.next, record.nextFire = answer.newNext, answer.newNextFire
-  setFlag(record, FLAG_OVERDUE, false)
-  setFlag(record, FLAG_RESUMED, false)
+  forgetQuestions(record)
+  setFlag(record, FLAG_LAST, answer.newNext == 0)
   if answer.suspends then
     record.state = STATE_SUSPENDED
     record.note = answer.suspends
+    writeHistory(tag, now, identity, record.last, 'suspended', answer.suspends)
   elseif answer.ends and #waiting == 0 then
     record.state = STATE_ENDED
     writeHistory(tag, now, identity, record.last, 'ended', 'no tick follows')
   end
 end
 
-operations['end'] = function(record, answer, identity)
-  record.next, record.nextFire = 0, 0
-  if record.cur > 0 or record.waiting ~= '' then return 'KEPT' end
-  record.state = STATE_ENDED
-  writeHistory(tag, now, identity, record.last, 'ended', answer.reason)
+-- The pending tick is the last one.
+operations['end'] = function(record, answer)
+  if record.cur ~= answer.tail or record.next > 0 then return 'CONFLICT' end
+  setFlag(record, FLAG_LAST, true)
 end
 
 function operations.suspend(record, answer, identity)
@@ -141,7 +140,7 @@ for _, answer in ipairs(cjson.decode(ARGV[4])) do
       else
         outcome = refusal or 'OK'
         -- What is still asked for after an answer is asked again at once.
-        if refusal == 'KEPT' or not needsPlan(record) then
+        if not needsPlan(record) then
           redis.call('ZREM', at .. ':plan', identity)
         elseif not refusal then
           redis.call('ZADD', at .. ':plan', now, identity)

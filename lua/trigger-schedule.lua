@@ -24,18 +24,18 @@ if record.kind ~= KIND_SCHEDULE then return { 'NOT_A_SCHEDULE' } end
 local queue = openQueue(base, queueName)
 if queue.broken then return { 'QUEUE_BROKEN', queue.broken } end
 local entry = { queue = queue, queueName = queueName, id = jobId, identity = identity }
-local open, waiting = closeFinished(queue, jobId, record), readRuns(record.waiting)
-local run = { at = now, kind = RUN_TRIGGER, suffix = ARGV[8] }
-if #open + #waiting >= record.maxOpen then return { 'BACKLOG' } end
-if ARGV[9] == '1' and #open + #waiting > 0 then
-  waiting[#waiting + 1] = run
-  record.check = now
+closeFinished(tag, entry, record, now, {})
+local run = { at = now, since = now, kind = RUN_TRIGGER, suffix = ARGV[8] }
+if #record.open + #record.waiting >= record.maxOpen then return { 'BACKLOG' } end
+if ARGV[9] == '1' and (#record.waiting > 0 or not hasRoom(record)) then
+  record.waiting[#record.waiting + 1] = run
+  lookAtWaiting(record, now)
 else
   local outcome = startRun(ARGV[7], entry, record, run)
-  if outcome ~= 'DONE' then return { outcome == 'ID_TAKEN' and 'ID_TAKEN' or 'BAD_RECORD', outcome } end
+  if outcome == 'ID_TAKEN' then return { 'ID_TAKEN' } end
+  if outcome ~= 'DONE' then return { 'BAD_RECORD', outcome } end
   flushQueues()
-  open[#open + 1] = run
+  record.open[#record.open + 1] = run
   writeRow(tag, identity, record, { at = now, what = RUN_WORDS[RUN_TRIGGER], now = now, suffix = run.suffix })
 end
-record.open, record.waiting = packRuns(open), packRuns(waiting)
 return storeEdited(record, now)

@@ -5,8 +5,9 @@
 -- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 definition json; 8 name text; 9 data json; 10 options json; 11 policies json
 -- returns  OK record now | CONFLICT | RETRY now last | NOT_FOUND | ID_IN_USE | WRONG_LAYOUT | BAD_RECORD
 -- cost     O(log N)
--- definition: inc, ver ("" to create), last, asOf, anchor, cur, curFire, next, nextFire, keepTicks, grace, missed, overlap,
--- maxOpen, maxConcurrent, keptRows, pauseAfter, priority, lifo.
+-- definition: inc, ver ("" to create), last, asOf, anchor, cur, curFire, next, nextFire, keepTicks, ends,
+-- overdueTo, overdueReason, grace, missed, overlap,
+-- runTimeout, maxOpen, maxConcurrent, keptRows, pauseAfter, priority, lifo.
 
 --- @include "clock"
 --- @include "record"
@@ -47,29 +48,29 @@ if not record then
   local inc = takeInc(tag, now, 1)
   record = { format = FORMAT, kind = KIND_SCHEDULE, state = STATE_SCHEDULED, flags = 0, inc = inc, ver = inc, requests = spentRequests or '',
     last = spentLast or 0, cur = 0, curFire = 0, next = 0, nextFire = 0, check = 0, count = 0, rows = 0, failures = 0, skips = 0,
-    open = '', waiting = '', keptRows = wanted.keptRows, timestamp = math.floor(inc / INC_PER_MS) }
+    open = {}, waiting = {}, keptRows = wanted.keptRows, timestamp = math.floor(inc / INC_PER_MS) }
 else
   countRecord(queueName, record, -1)
   record.ver = takeInc(tag, now, 1)
 end
 if not wanted.keepTicks then
-  -- An edit never fires at an old time: an overdue tick of the old definition is recorded, not run.
-  if record.cur > 0 and record.cur <= now and record.cur > record.last then
-    record.last = record.cur
-    writeRow(tag, identity, record, { at = record.cur, what = 'skipped', now = now, reason = 'edited' })
+  -- An edit never fires at an old time: overdue ticks of the old definition are recorded, not run.
+  if record.cur > 0 and record.cur <= now then
+    record.last = math.max(record.cur, wanted.overdueTo)
+    writeRow(tag, identity, record, { at = record.last, what = 'skipped', now = now, reason = wanted.overdueReason })
   end
   if wanted.cur > 0 and wanted.cur <= record.last then return { 'RETRY', now, record.last } end
   record.cur, record.curFire, record.next, record.nextFire = wanted.cur, wanted.curFire, wanted.next, wanted.nextFire
   record.at = wanted.anchor
-  setFlag(record, FLAG_OVERDUE, false)
-  setFlag(record, FLAG_RESUMED, false)
+  forgetQuestions(record)
   -- Other times start it again, unless a person paused it.
   if record.state == STATE_SUSPENDED then record.note = nil end
   if record.state == STATE_ENDED or record.state == STATE_SUSPENDED then record.state = STATE_SCHEDULED end
-  if record.cur == 0 and wanted.ends then record.state = STATE_ENDED end
+  -- With runs that wait the planner ends it when they have had their turn.
+  if wanted.ends and #record.waiting == 0 then record.state = STATE_ENDED end
 end
 countRecord(queueName, record, 1)
-record.grace, record.missed, record.overlap = wanted.grace, wanted.missed, wanted.overlap
+record.grace, record.missed, record.overlap, record.runTimeout = wanted.grace, wanted.missed, wanted.overlap, wanted.runTimeout
 record.maxOpen, record.maxConcurrent, record.pauseAfter = wanted.maxOpen, wanted.maxConcurrent, wanted.pauseAfter
 if record.keptRows ~= wanted.keptRows then
   -- Slots are counted modulo the size of the ring: another size begins another ring.

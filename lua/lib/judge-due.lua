@@ -37,7 +37,7 @@ end
 -- Missed: its grace ended before the bucket was served; under skip and latest also once its next one is due.
 local function isMissed(record, servedFrom, now)
   if record.cur == 0 or record.curFire > now or hasFlag(record.flags, FLAG_OVERDUE) then return false end
-  if record.curFire + record.grace <= servedFrom then return true end
+  if record.curFire + record.grace < servedFrom then return true end
   return record.missed < 2 and record.next > 0 and record.nextFire <= now
 end
 

@@ -54,10 +54,12 @@ local function dueTimeOf(record)
   return tick
 end
 
--- Whether the planner has something to answer.
+-- Whether the planner has something to answer: a tick to judge, one to name, or the end of a schedule to declare.
 local function needsPlan(record)
-  return record.kind == KIND_SCHEDULE and record.state == STATE_SCHEDULED
-    and (record.cur == 0 or record.next == 0 or hasFlag(record.flags, FLAG_OVERDUE))
+  if record.kind ~= KIND_SCHEDULE or record.state ~= STATE_SCHEDULED then return false end
+  if hasFlag(record.flags, FLAG_OVERDUE) then return true end
+  if hasFlag(record.flags, FLAG_LAST) then return record.cur == 0 and #record.waiting == 0 end
+  return record.cur == 0 or record.next == 0
 end
 
 -- Puts a record where its state says, out of all other indexes; raises what does not fit before it writes.
@@ -85,10 +87,22 @@ local function storePending(tag, bucket, identity, record, now)
   end
 end
 
--- The pending tick of a schedule came while it was paused or its queue broken: the planner judges it by policy, no pop does.
-local function leaveToPlanner(record)
+-- The pending tick of a schedule came while nobody could fire it: the planner judges it by policy, no pop does.
+-- `why`: FLAG_RESUMED for a pause, FLAG_UNSERVED for a broken queue, which is an outage.
+local function leaveToPlanner(record, why)
   setFlag(record, FLAG_OVERDUE, true)
-  setFlag(record, FLAG_RESUMED, true)
+  setFlag(record, why, true)
+end
+
+-- The planner's questions about a schedule are answered, or no longer the right ones.
+local function forgetQuestions(record)
+  for _, flag in ipairs({ FLAG_OVERDUE, FLAG_RESUMED, FLAG_UNSERVED, FLAG_LAST }) do setFlag(record, flag, false) end
+end
+
+-- Runs that a person asked of a schedule have their turn, also after its end.
+local function lookAtWaiting(record, now)
+  record.check = now
+  if record.state == STATE_ENDED then record.state = STATE_SCHEDULED end
 end
 
 local function markBroken(tag, queueName, reason, now)

@@ -3,8 +3,8 @@
 --           [1: I7 ver] [2: I4 priority + lifo·2^24] [4: I6 timestamp] [16: I2 note length],
 --           name, data, options, note. Flag 8: the options hold deduplication (`de`)
 -- schedule: the same, and after the optional fields
---           I6 last, I6 cur, I6 curFire, I6 next, I6 nextFire, I6 check, I4 count, I4 rows, I4 grace, B missed, B overlap,
---           B max open runs, B max concurrent, B kept rows, B pause after, B failures, I2 skips in a row,
+--           I6 last, I6 cur, I6 curFire, I6 next, I6 nextFire, I6 check, I4 count, I4 rows, I4 grace, I4 run timeout,
+--           B missed, B overlap, B max open runs, B max concurrent, B kept rows, B pause after, B failures, I2 skips in a row,
 --           I3 policies length, I2 open runs' length, I2 waiting runs' length;
 --           policies, open and waiting runs (runs.lua) stand behind the options
 local FORMAT = 1
@@ -13,6 +13,8 @@ local STATE_SCHEDULED, STATE_PAUSED, STATE_PARKED, STATE_SUSPENDED, STATE_ENDED 
 local KNOWN_STATES = { [1] = true, [2] = true, [3] = true, [7] = true, [9] = true }
 local FLAG_VER, FLAG_PRIORITY, FLAG_TIMESTAMP, FLAG_DEDUP, FLAG_NOTE = 1, 2, 4, 8, 16
 local FLAG_GENERATED, FLAG_OVERDUE, FLAG_RESUMED = 32, 64, 128
+-- Of a schedule two of them say something else: its tick came while its queue was broken; no tick follows the known ones.
+local FLAG_UNSERVED, FLAG_LAST = 8, 32
 local MAX_REQUESTS = 4
 local LIFO = 16777216
 -- Milliseconds of inc: inc = ms·1024 + n, see shard.lua.
@@ -29,6 +31,8 @@ local function packedTime(value)
   end
   return value
 end
+
+--- @include "runs"
 
 -- Raises on anything that is not a whole record of this format: call it in pcall. What it reads can be packed again.
 local function decodeRecord(text)
@@ -66,8 +70,8 @@ local function decodeRecord(text)
   end
   if r.kind == KIND_SCHEDULE then
     r.last, r.cur, r.curFire, r.next, r.nextFire, r.check, p = struct.unpack('>I6I6I6I6I6I6', text, p)
-    r.count, r.rows, r.grace, r.missed, r.overlap, r.maxOpen, r.maxConcurrent, r.keptRows, r.pauseAfter, r.failures, r.skips, p =
-      struct.unpack('>I4I4I4BBBBBBBI2', text, p)
+    r.count, r.rows, r.grace, r.runTimeout, r.missed, r.overlap, r.maxOpen, r.maxConcurrent, r.keptRows, r.pauseAfter, r.failures,
+      r.skips, p = struct.unpack('>I4I4I4I4BBBBBBBI2', text, p)
     policiesLength, openLength, waitingLength, p = struct.unpack('>I3I2I2', text, p)
     packedTime(math.max(r.last, r.cur, r.curFire, r.next, r.nextFire, r.check))
   end
@@ -82,9 +86,9 @@ local function decodeRecord(text)
   if r.kind == KIND_SCHEDULE then
     r.policies = string.sub(text, p, p + policiesLength - 1)
     p = p + policiesLength
-    r.open = string.sub(text, p, p + openLength - 1)
+    r.open = readRuns(string.sub(text, p, p + openLength - 1))
     p = p + openLength
-    r.waiting = string.sub(text, p, p + waitingLength - 1)
+    r.waiting = readRuns(string.sub(text, p, p + waitingLength - 1))
     p = p + waitingLength
   end
   if noteLength > 0 then r.note = string.sub(text, p, p + noteLength - 1) end
@@ -117,11 +121,12 @@ local function encodeRecord(r)
     optional[#optional + 1] = struct.pack('>I2', #r.note)
   end
   if r.kind == KIND_SCHEDULE then
+    local open, waiting = packRuns(r.open), packRuns(r.waiting)
     optional[#optional + 1] = struct.pack('>I6I6I6I6I6I6', packedTime(r.last), packedTime(r.cur), packedTime(r.curFire),
       packedTime(r.next), packedTime(r.nextFire), packedTime(r.check))
-      .. struct.pack('>I4I4I4BBBBBBBI2I3I2I2', r.count, r.rows, r.grace, r.missed, r.overlap, r.maxOpen,
-      r.maxConcurrent, r.keptRows, r.pauseAfter, r.failures, r.skips, #r.policies, #r.open, #r.waiting)
-    runs = r.policies .. r.open .. r.waiting
+      .. struct.pack('>I4I4I4I4BBBBBBBI2I3I2I2', r.count, r.rows, r.grace, r.runTimeout, r.missed, r.overlap, r.maxOpen,
+      r.maxConcurrent, r.keptRows, r.pauseAfter, r.failures, r.skips, #r.policies, #open, #waiting)
+    runs = r.policies .. open .. waiting
   end
   return struct.pack('>BBBI7I6', r.format * 16 + r.kind, r.state * 16 + #r.requests / 8, flags, r.inc, packedTime(r.at))
     .. r.requests .. struct.pack('>BI3', #r.name, #r.data) .. table.concat(optional) .. r.name .. r.data .. r.opts .. runs .. (r.note or '')

@@ -3,7 +3,7 @@ import { CarillonError, isCarillonError } from '../domain/errors.js';
 import type { ExplainedTime } from '../domain/fire-times-explain.js';
 import { type Instant, parseInstant } from '../domain/instant.js';
 import { compileStored, type StoredPolicies } from '../domain/schedule.js';
-import type { ScheduleRecord } from '../redis/record.js';
+import { MAX_WAITING_RUNS, type ScheduleRecord } from '../redis/record.js';
 import { newRequestId, requestHash } from '../redis/request-id.js';
 import { checkRequestId } from './job-options.js';
 import {
@@ -21,9 +21,19 @@ interface ChangeOptions {
   requestId?: string;
 }
 
+/** Which ticks of the past run, and how. */
+export interface BackfillRange extends ChangeOptions {
+  from: Instant;
+  to: Instant;
+  /** `bufferAll` (the default) runs one at a time, `allow` as many beside each other as `maxOpenRuns` lets. */
+  overlap?: 'bufferAll' | 'allow';
+  /** Runs also what ran before, under ids of its own. */
+  rerun?: boolean;
+  /** Only tells which ticks would run. */
+  dryRun?: boolean;
+}
+
 const LONGEST_NOTE = 500;
-/** What a record keeps of runs that wait. */
-const MOST_TICKS = 1000;
 
 /** One schedule of a queue, by its id. */
 export class ScheduleHandle {
@@ -83,15 +93,17 @@ export class ScheduleHandle {
   }
 
   /**
-   * Deletes it. Runs that are in the BullMQ queue already stay there. A schedule that is created anew under its id
-   * fires no tick that it fired.
+   * Deletes it, with its ledger and the runs that wait for their turn. A schedule that is created anew under its id fires
+   * no tick that it fired.
    * @param options.reason why, for people: up to 500 bytes.
+   * @param options.cancelRuns also takes its runs out of the BullMQ queue that no worker has fetched; else they stay.
    * @returns true when there was one.
    */
-  async delete(options: ChangeOptions & { reason?: string } = {}): Promise<boolean> {
+  async delete(options: ChangeOptions & { reason?: string; cancelRuns?: boolean } = {}): Promise<boolean> {
     const reason = checkNote('reason', options.reason);
+    const { scripts, queueName } = this.port;
     try {
-      await this.port.jobs.cancel(this.port.queueName, this.id, reason, requestOf(options), 'schedule');
+      await scripts.delete(queueName, this.id, reason, options.cancelRuns === true, requestOf(options));
       return true;
     } catch (error) {
       if (isCarillonError(error, 'NOT_FOUND')) return false;
@@ -107,25 +119,19 @@ export class ScheduleHandle {
   async trigger(options: { overlap?: 'allow' | 'policy'; requestId?: string } = {}): Promise<ScheduleInfo> {
     const requestId = requestOf(options);
     const suffix = `+${requestHash(requestId).toString('hex').slice(0, 12)}`;
-    const inTurn = options.overlap === 'policy';
+    const inTurn = checkWord('overlap', options.overlap, ['allow', 'policy']) === 'policy';
     const record = await this.port.scripts.trigger(this.port.queueName, this.id, suffix, inTurn, requestId);
     return describeSchedule(this.port.queueName, this.id, record);
   }
 
   /**
-   * Runs ticks of the past, one at a time, in order. A tick whose job BullMQ still holds is not run again, unless
-   * `rerun` gives its run another id.
+   * Runs ticks of the past. One that ran before, as far as the ledger or BullMQ remembers, is left out, and so are those
+   * that the schedule has yet to judge by itself.
    * @param range both ends included.
-   * @returns the ticks; with `dryRun` nothing is run.
-   * @throws CarillonError NOT_FOUND, INVALID_OPTION for more than 1,000 ticks
+   * @returns the ticks that run, in order; for a request that is sent again, all of the span.
+   * @throws CarillonError NOT_FOUND, INVALID_OPTION for more than 1,000 ticks, QUOTA when 1,000 runs wait
    */
-  async backfill(range: {
-    from: Instant;
-    to: Instant;
-    rerun?: boolean;
-    dryRun?: boolean;
-    requestId?: string;
-  }): Promise<Date[]> {
+  async backfill(range: BackfillRange): Promise<Date[]> {
     const from = parseInstant(range.from, 'from');
     const to = parseInstant(range.to, 'to');
     const { record, now } = await this.#read();
@@ -141,20 +147,28 @@ export class ScheduleHandle {
     const ticks: number[] = [];
     for (let tick = timing.next(from - 1); tick !== undefined && tick <= to; tick = timing.next(tick)) {
       ticks.push(tick);
-      if (ticks.length > MOST_TICKS) {
-        throw new CarillonError('INVALID_OPTION', `the span holds more than ${MOST_TICKS} ticks`, {
+      if (ticks.length > MAX_WAITING_RUNS) {
+        throw new CarillonError('INVALID_OPTION', `the span holds more than ${MAX_WAITING_RUNS} ticks`, {
           field: 'to',
           given: range.to,
           todo: 'Backfill it in shorter spans.',
         });
       }
     }
-    if (!range.dryRun && ticks.length > 0) {
-      const requestId = requestOf(range);
-      const suffix = range.rerun ? `+r${requestHash(requestId).toString('hex').slice(0, 8)}` : '';
-      await this.port.scripts.backfill(this.port.queueName, this.id, ticks, suffix, requestId);
-    }
-    return ticks.map((tick) => new Date(tick));
+    if (ticks.length === 0) return [];
+    const requestId = requestOf(range);
+    const ran = await this.port.scripts.backfill(
+      this.port.queueName,
+      this.id,
+      ticks,
+      {
+        suffix: range.rerun ? `+r${requestHash(requestId).toString('hex').slice(0, 8)}` : '',
+        beside: checkWord('overlap', range.overlap, ['bufferAll', 'allow']) === 'allow',
+        dry: range.dryRun === true,
+      },
+      requestId,
+    );
+    return (ran ?? ticks).map((tick) => new Date(tick));
   }
 
   /**
@@ -183,6 +197,20 @@ export class ScheduleHandle {
 
 function requestOf({ requestId }: ChangeOptions): string {
   return requestId === undefined ? newRequestId() : checkRequestId(requestId);
+}
+
+/** @throws CarillonError INVALID_OPTION */
+function checkWord<T extends string>(
+  field: string,
+  given: T | undefined,
+  words: readonly T[],
+): T | undefined {
+  if (given === undefined || words.includes(given)) return given;
+  throw new CarillonError('INVALID_OPTION', `${field} is none of ${words.join(', ')}`, {
+    field,
+    given,
+    todo: 'Give one of them, or leave it out.',
+  });
 }
 
 /** A note is for people: short text. @throws CarillonError INVALID_OPTION */

@@ -8,7 +8,7 @@ import {
   type StoredPolicies,
   timingText,
 } from '../domain/schedule.js';
-import { type PlannedTick, Ticks } from '../domain/ticks.js';
+import { type PlannedTick, spanReason, Ticks } from '../domain/ticks.js';
 import type { ScheduleRecord } from '../redis/record.js';
 import type { ScheduleWrite } from '../redis/schedule-scripts.js';
 
@@ -60,7 +60,9 @@ export function writeOf(
     next: next?.tick ?? 0,
     nextFire: next?.fireAt ?? 0,
     ends: !keepTicks && cur === undefined,
+    ...overdueOf(record, identity, now),
     grace: policies.grace ?? DEFAULT_GRACE,
+    runTimeout: policies.runTimeout ?? 0,
     missed: MISSED_CODES[policies.missed],
     overlap: OVERLAP_CODES[policies.overlap ?? 'skip'],
     maxOpen: policies.maxOpenRuns ?? DEFAULT_MAX_OPEN_RUNS,
@@ -70,6 +72,27 @@ export function writeOf(
     ...template,
     policies: text,
   };
+}
+
+/** What an edit records of the old definition's ticks that are due and did not fire: the newest stands for all. */
+function overdueOf(
+  record: ScheduleRecord | undefined,
+  identity: string,
+  now: number,
+): Pick<ScheduleWrite, 'overdueTo' | 'overdueReason'> {
+  const first = record?.cur ?? 0;
+  const to = record === undefined ? 0 : newestOf(record, identity, now);
+  return { overdueTo: to, overdueReason: spanReason(first, to || first, 'edited') };
+}
+
+/** 0 when none is due, or when this machine cannot read the definition. */
+function newestOf(record: ScheduleRecord, identity: string, now: number): number {
+  try {
+    const old = JSON.parse(record.policies) as StoredPolicies;
+    return compileStored(old, identity, record.anchor).latest(record.cur - 1, now) ?? 0;
+  } catch {
+    return 0;
+  }
 }
 
 function twoTicks(ticks: Ticks, after: number, fired: number): (PlannedTick | undefined)[] {

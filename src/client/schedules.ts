@@ -5,7 +5,7 @@ import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { checkScheduleId, identityOf, splitIdentity } from '../domain/ids.js';
 import { checkSchedule, type ScheduleDefinition, type StoredPolicies } from '../domain/schedule.js';
 import { decodeRecord, type ScheduleRecord } from '../redis/record.js';
-import { newRequestId } from '../redis/request-id.js';
+import { newRequestId, requestHash } from '../redis/request-id.js';
 import { checkRequestId } from './job-options.js';
 import { checkFilter, matches, type ScheduleFilter } from './schedule-filter.js';
 import { ScheduleHandle } from './schedule-handle.js';
@@ -22,6 +22,17 @@ export interface UpsertOptions {
 const TRIES = 20;
 const LONGEST_REST = 100;
 const PAGE = 200;
+
+/** What may be done to many schedules at once. */
+const CHANGES = {
+  pause: (handle, { note = '', requestId }) => handle.pause({ note, requestId }),
+  resume: (handle, { requestId }) => handle.resume({ requestId }),
+  trigger: (handle, { requestId }) => handle.trigger({ requestId }),
+  delete: (handle, { note = '', requestId }) => handle.delete({ reason: note, requestId }),
+} as const satisfies Record<
+  string,
+  (handle: ScheduleHandle, options: { note: string | undefined; requestId: string }) => Promise<unknown>
+>;
 
 /** The schedules of one queue: `queue.schedules`. */
 export class Schedules<Data = unknown, Name extends string = string, Opts = unknown> {
@@ -76,24 +87,31 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
   /**
    * Pauses, resumes, triggers or deletes every schedule that the filter means; an empty filter is refused, so that
    * nothing is deleted by a slip.
+   * @param options.note why they are paused or deleted, for people: up to 500 bytes.
+   * @param options.requestId sent again, the change has its effect once on each of them.
    * @returns what was done to each, or with `dryRun` what would be.
    * @throws CarillonError INVALID_OPTION
    */
   async change(
-    verb: 'pause' | 'resume' | 'trigger' | 'delete',
+    verb: keyof typeof CHANGES,
     filter: ScheduleFilter,
     options: { dryRun?: boolean; note?: string; requestId?: string } = {},
   ): Promise<{ id: string; done: boolean; problem: string | undefined }[]> {
+    if (!Object.hasOwn(CHANGES, verb)) {
+      refuse('verb', verb, 'is unknown', `Give one of ${Object.keys(CHANGES).join(', ')}.`);
+    }
     checkFilter(filter);
     if (Object.values(filter).every((value) => value === undefined)) {
       refuse('filter', filter, 'means every schedule', 'Give a tag, a state or a text.');
     }
-    const requestId = options.requestId ?? newRequestId();
+    const given = options.requestId === undefined ? newRequestId() : checkRequestId(options.requestId);
+    // As short as it may get: the id of each schedule is put behind it.
+    const request = requestHash(given).toString('hex');
     const results: { id: string; done: boolean; problem: string | undefined }[] = [];
     for await (const { id } of this.list(filter)) {
       const problem = options.dryRun
         ? undefined
-        : await this.#changeOne(verb, id, options.note, `${requestId}:${id}`);
+        : await this.#changeOne(verb, id, { note: options.note, requestId: `${request}:${id}` });
       results.push({ id, done: !options.dryRun && problem === undefined, problem });
     }
     return results;
@@ -101,17 +119,12 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
 
   /** One schedule's refusal does not stop the others. */
   async #changeOne(
-    verb: string,
+    verb: keyof typeof CHANGES,
     id: string,
-    note: string | undefined,
-    requestId: string,
+    options: { note: string | undefined; requestId: string },
   ): Promise<string | undefined> {
-    const handle = this.get(id);
     try {
-      if (verb === 'pause') await handle.pause({ requestId, ...(note === undefined ? {} : { note }) });
-      else if (verb === 'resume') await handle.resume({ requestId });
-      else if (verb === 'trigger') await handle.trigger({ requestId });
-      else await handle.delete({ requestId });
+      await CHANGES[verb](this.get(id), options);
       return undefined;
     } catch (error) {
       if (!isCarillonError(error)) throw error;

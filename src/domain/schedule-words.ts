@@ -21,6 +21,11 @@ export function policyWords(policies: StoredPolicies): string[] {
     ...(policies.limit === undefined ? [] : [`It ends after ${policies.limit} runs.`]),
     ...(policies.endDate === undefined ? [] : [`It ends at ${iso(policies.endDate)}.`]),
     ...(policies.startDate === undefined ? [] : [`No tick comes before ${iso(policies.startDate)}.`]),
+    ...(policies.runTimeout === undefined
+      ? []
+      : [
+          `A run that has not ended ${formatDuration(policies.runTimeout)} after it went into its queue counts as ended; the schedule goes on beside it.`,
+        ]),
     ...(policies.pauseOnFailure === undefined
       ? []
       : [`It is paused after ${policies.pauseOnFailure} failed runs in a row.`]),

@@ -38,7 +38,15 @@ export interface ScheduleDefinition extends TimingDefinition {
   maxConcurrent?: number;
   /** Open and waiting runs together, 1 to 64; a tick beyond is skipped. Defaults to 32. */
   maxOpenRuns?: number;
-  /** Pauses the schedule after so many failed runs in a row, 1 to 255. Defaults to never. */
+  /**
+   * For runs that may never end: one that was put into the queue this long ago counts as ended, and the schedule goes
+   * on beside it. At least 1 s, at most 49 days. Defaults to never.
+   */
+  runTimeout?: Duration;
+  /**
+   * Pauses the schedule after so many failed runs in a row, 1 to 255, as its next tick finds them. A run that BullMQ
+   * removes at once (`removeOnFail: true`) is not seen to fail. Defaults to never.
+   */
   pauseOnFailure?: number;
   /** Rows of its ledger that are kept, 0 to 255. Defaults to 50. */
   keepRuns?: number;
@@ -67,6 +75,7 @@ export interface StoredPolicies {
   overlap?: OverlapPolicy;
   maxConcurrent?: number;
   maxOpenRuns?: number;
+  runTimeout?: number;
   pauseOnFailure?: number;
   keepRuns?: number;
   tags?: string[];
@@ -96,6 +105,9 @@ export const DEFAULT_GRACE = 30_000;
 export const DEFAULT_CATCHUP_WINDOW = 86_400_000;
 /** ms; a record holds it in four bytes. */
 export const LONGEST_GRACE = 0xffffffff;
+const SHORTEST_RUN_TIMEOUT = 1000;
+/** ms, as the grace. */
+const LONGEST_RUN_TIMEOUT = 0xffffffff;
 /** A record counts its ticks in four bytes. */
 const LARGEST_LIMIT = 0xffffffff;
 const LONGEST_JITTER = 31 * 86_400_000;
@@ -126,6 +138,7 @@ const POLICY_KEYS = [
   'overlap',
   'maxConcurrent',
   'maxOpenRuns',
+  'runTimeout',
   'pauseOnFailure',
   'keepRuns',
   'tags',
@@ -185,6 +198,14 @@ export function checkSchedule(definition: ScheduleDefinition, seed: string): Sto
     overlap: unless('skip', checkOverlap(given.overlap)),
     maxConcurrent,
     maxOpenRuns,
+    runTimeout:
+      given.runTimeout === undefined
+        ? undefined
+        : parseDuration(given.runTimeout, {
+            field: 'runTimeout',
+            min: SHORTEST_RUN_TIMEOUT,
+            max: LONGEST_RUN_TIMEOUT,
+          }),
     pauseOnFailure: wholeNumber('pauseOnFailure', given.pauseOnFailure, 1, 255),
     keepRuns: wholeNumber('keepRuns', given.keepRuns, 0, 255),
     tags: checkTags(given.tags),

@@ -69,7 +69,7 @@ export type PlanAnswer = { bucket: number; identity: string; inc: string; ver: s
     }
   | { op: 'defer'; planAt: number }
   | { op: 'suspend'; reason: string }
-  | { op: 'end'; reason: string }
+  | { op: 'end'; tail: number }
   | { op: 'forget' }
   | { op: 'quarantine'; reason: string }
 );

@@ -15,22 +15,31 @@ import { type RecordState, stateOf } from '../domain/states.js';
  * | 8 each | requests: 7 bytes of hash, 1 of answer |
  * | 1, 3 | lengths of name and data |
  * | 7, 4, 6, 2 | by flag: ver; priority + lifo·2^24; timestamp; length of the note |
- * | 64 | a schedule's last, cur, curFire, next, nextFire, check (6 each), count, rows, grace (4 each), missed, overlap, most open, most concurrent, kept rows, pause after, failures (1 each), skips (2), lengths of policies (3), open and waiting runs (2 each) |
+ * | 68 | a schedule's last, cur, curFire, next, nextFire, check (6 each), count, rows, grace, run timeout (4 each), missed, overlap, most open, most concurrent, kept rows, pause after, failures (1 each), skips (2), lengths of policies (3), open and waiting runs (2 each) |
  * | … | name, data, options, policies, open runs, waiting runs, note; the options take what the lengths leave |
  */
 export const RECORD_FORMAT = 1;
 
-/** The flag bits of a record's header. */
+/** The flag bits of a record's header. Two of them say one thing of a job and another of a schedule. */
 export const FLAGS = {
   ver: 1,
   priority: 2,
   timestamp: 4,
   dedup: 8,
+  /** A schedule's overdue tick came while its queue was broken. */
+  unserved: 8,
   note: 16,
   generated: 32,
+  /** No tick follows the known ones of a schedule. */
+  last: 32,
+  /** The pending tick is the planner's to judge. */
   overdue: 64,
+  /** It came while the schedule was paused. */
   resumed: 128,
 } as const;
+
+/** The planner and backfill give a schedule no more waiting runs than this. */
+export const MAX_WAITING_RUNS = 1000;
 
 const LIFO = 0x1000000;
 const INC_PER_MS = 1024;
@@ -62,10 +71,14 @@ export interface JobRecord extends RecordBase {
   at: number;
 }
 
+const RUN_KINDS = ['tick', 'catchUp', 'backfill', 'trigger', 'backfillBeside'] as const;
+
 /** One run of a schedule; its id in BullMQ is `<schedule>@<scheduledFor><suffix>`. */
 export interface ScheduleRun {
   scheduledFor: number;
-  kind: 'tick' | 'catchUp' | 'backfill' | 'trigger';
+  /** When it went into the queue, or began to wait; ms. */
+  since: number;
+  kind: (typeof RUN_KINDS)[number];
   suffix: string;
 }
 
@@ -83,10 +96,13 @@ export interface ScheduleRecord extends RecordBase {
   nextFire: number;
   /** When runs that wait are looked at again. */
   check: number;
+  /** Ticks that ran or are sure to. */
   count: number;
   /** Rows written to the ledger so far. */
   rows: number;
   grace: number;
+  /** An open run older than this counts as ended, ms; 0 for never. */
+  runTimeout: number;
   missed: number;
   overlap: number;
   maxOpen: number;
@@ -217,6 +233,7 @@ function readTicks(reader: Reader) {
     count: reader.uint(4),
     rows: reader.uint(4),
     grace: reader.uint(4),
+    runTimeout: reader.uint(4),
     missed: reader.uint(1),
     overlap: reader.uint(1),
     maxOpen: reader.uint(1),
@@ -228,16 +245,14 @@ function readTicks(reader: Reader) {
   };
 }
 
-const RUN_KINDS = ['tick', 'catchUp', 'backfill', 'trigger'] as const;
-
 function readRuns(reader: Reader, length: number): ScheduleRun[] {
   const end = reader.position + length;
   const runs: ScheduleRun[] = [];
   while (reader.position < end) {
-    const scheduledFor = reader.time();
+    const [scheduledFor, since] = [reader.time(), reader.time()];
     const kind = RUN_KINDS[reader.uint(1)];
     if (kind === undefined) throw new RangeError('unknown kind of run');
-    runs.push({ scheduledFor, kind, suffix: reader.text(reader.uint(1)) });
+    runs.push({ scheduledFor, since, kind, suffix: reader.text(reader.uint(1)) });
   }
   if (reader.position !== end) throw new RangeError('the runs do not fit the record');
   return runs;
@@ -250,11 +265,10 @@ export function dueTimeOf(record: JobOrSchedule): number {
   return record.check > 0 && (tick === 0 || record.check < tick) ? record.check : tick;
 }
 
-/** Whether the planner has something to answer about it. */
+/** Whether the planner has something to answer about it. lua/lib/pending.lua has the same rule. */
 export function needsPlan(record: JobOrSchedule): boolean {
-  return (
-    record.kind === 'schedule' &&
-    record.state === 'scheduled' &&
-    (record.cur === 0 || record.next === 0 || (record.flags & FLAGS.overdue) !== 0)
-  );
+  if (record.kind !== 'schedule' || record.state !== 'scheduled') return false;
+  if (record.flags & FLAGS.overdue) return true;
+  if (record.flags & FLAGS.last) return record.cur === 0 && record.waiting.length === 0;
+  return record.cur === 0 || record.next === 0;
 }

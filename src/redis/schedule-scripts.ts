@@ -1,8 +1,9 @@
 import { bucketOf } from '../domain/buckets.js';
 import { identityOf } from '../domain/ids.js';
 import { decodeRecord, type ScheduleRecord } from './record.js';
-import { asBytes, asNumber, asText } from './replies.js';
+import { asBytes, asList, asNumber, asText } from './replies.js';
 import { requestHash } from './request-id.js';
+import type { Reply } from './script-runner.js';
 import type { Shard } from './shard.js';
 import { statusError } from './status.js';
 
@@ -22,7 +23,12 @@ export interface ScheduleWrite {
   nextFire: number;
   /** No tick will ever come. */
   ends: boolean;
+  /** The newest tick of the old definition that is due and did not fire, and what its row says; 0 for none. */
+  overdueTo: number;
+  overdueReason: string;
   grace: number;
+  /** ms, 0 for none. */
+  runTimeout: number;
   missed: number;
   overlap: number;
   maxOpen: number;
@@ -70,7 +76,10 @@ export class ScheduleScripts {
       next: write.next,
       nextFire: write.nextFire,
       ends: write.ends,
+      overdueTo: write.overdueTo,
+      overdueReason: write.overdueReason,
       grace: write.grace,
+      runTimeout: write.runTimeout,
       missed: write.missed,
       overlap: write.overlap,
       maxOpen: write.maxOpen,
@@ -101,32 +110,60 @@ export class ScheduleScripts {
    * Runs a schedule now, beside its ticks. `suffix` makes the run's id its own; `inTurn` waits behind open runs.
    * @throws CarillonError NOT_FOUND, UNSUPPORTED, QUEUE_BROKEN, QUOTA, ID_IN_USE
    */
-  trigger(
+  async trigger(
     queue: string,
     scheduleId: string,
     suffix: string,
     inTurn: boolean,
     requestId: string,
   ): Promise<ScheduleRecord> {
-    return this.#edit('trigger-schedule', queue, scheduleId, requestId, [
+    const [record] = await this.#run('trigger-schedule', queue, scheduleId, requestId, [
       this.shard.namespace,
       suffix,
       inTurn ? 1 : 0,
     ]);
+    // It ran, and somebody deleted the schedule since.
+    if (asBytes(record).length === 0) throw statusError('NOT_FOUND', undefined, 'scheduleId');
+    return decodeRecord(asBytes(record)) as ScheduleRecord;
   }
 
   /**
-   * Gives it ticks of the past to run, one at a time, in order.
+   * Gives it ticks of the past to run, in order: one at a time, or `beside` each other.
+   * @param options.suffix makes the ids of the runs their own, so that what ran before runs again.
+   * @param options.dry only tells which would run.
+   * @returns the ticks that run: those that did not run before and are not the schedule's own to come; undefined for a
+   *   request that was answered before.
    * @throws CarillonError NOT_FOUND, UNSUPPORTED, QUOTA
    */
-  backfill(
+  async backfill(
     queue: string,
     scheduleId: string,
     ticks: readonly number[],
-    suffix: string,
+    options: { suffix: string; beside: boolean; dry: boolean },
     requestId: string,
-  ): Promise<ScheduleRecord> {
-    return this.#edit('backfill-schedule', queue, scheduleId, requestId, [JSON.stringify(ticks), suffix]);
+  ): Promise<number[] | undefined> {
+    const [, , ran] = await this.#run('backfill-schedule', queue, scheduleId, requestId, [
+      JSON.stringify(ticks),
+      options.suffix,
+      options.beside ? 1 : 0,
+      options.dry ? 1 : 0,
+    ]);
+    return ran === undefined ? undefined : asList(ran).map(asNumber);
+  }
+
+  /**
+   * Deletes it, with `cancelRuns` also its runs that no worker has fetched.
+   * @throws CarillonError NOT_FOUND
+   */
+  async delete(
+    queue: string,
+    scheduleId: string,
+    reason: string,
+    cancelRuns: boolean,
+    requestId: string,
+  ): Promise<void> {
+    const args = [reason, 'schedule', cancelRuns ? 1 : 0];
+    await this.#run('cancel-job', queue, scheduleId, requestId, args, 'allow-oom');
   }
 
   /** The rows of its ledger, oldest first; times in ms. */
@@ -135,15 +172,16 @@ export class ScheduleScripts {
     return rows.map(readRow).sort((a, b) => a.at - b.at || a.scheduledFor - b.scheduledFor);
   }
 
-  async #edit(
+  async #run(
     script: string,
     queue: string,
     scheduleId: string,
     requestId: string,
     args: readonly (string | number)[],
-  ): Promise<ScheduleRecord> {
+    flag: 'deny-oom' | 'allow-oom' = 'deny-oom',
+  ): Promise<Reply[]> {
     const identity = identityOf(queue, scheduleId);
-    const { status, rest } = await this.shard.run(script, 'deny-oom', [
+    const { status, rest } = await this.shard.run(script, flag, [
       this.shard.base,
       bucketOf(identity),
       identity,
@@ -153,7 +191,7 @@ export class ScheduleScripts {
     if (status !== 'OK') {
       throw statusError(status, rest[0] === undefined ? undefined : asText(rest[0]), 'scheduleId');
     }
-    return decodeRecord(asBytes(rest[0])) as ScheduleRecord;
+    return rest;
   }
 }
 
@@ -161,7 +199,20 @@ export class ScheduleScripts {
 export interface LedgerRow {
   /** The tick, or the last of its span; ms. */
   scheduledFor: number;
-  what: 'dispatched' | 'caught up' | 'backfilled' | 'triggered' | 'skipped' | 'refused' | 'quarantined';
+  /**
+   * `cancelled`: a run that was in the queue already gave way to a newer one. `timed out`: a run that did not end counts
+   * as ended. Both come after the row that tells of the run's start.
+   */
+  what:
+    | 'dispatched'
+    | 'caught up'
+    | 'backfilled'
+    | 'triggered'
+    | 'skipped'
+    | 'refused'
+    | 'quarantined'
+    | 'cancelled'
+    | 'timed out';
   /** When that was decided, ms. */
   at: number;
   /** What stands behind the run's id. */

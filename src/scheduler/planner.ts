@@ -1,8 +1,8 @@
 import { isCarillonError } from '../domain/errors.js';
 import { compileStored, type StoredPolicies } from '../domain/schedule.js';
-import { type SkippedSpan, Ticks } from '../domain/ticks.js';
+import { spanReason, Ticks } from '../domain/ticks.js';
 import type { LeaderScripts, OwnedRange, PlanAnswer, PlanItem } from '../redis/leader-scripts.js';
-import { decodeRecord, FLAGS, type ScheduleRecord } from '../redis/record.js';
+import { decodeRecord, FLAGS, MAX_WAITING_RUNS, type ScheduleRecord } from '../redis/record.js';
 import type { Logger } from '../support/logger.js';
 
 const BATCH = 200;
@@ -38,14 +38,21 @@ export class Planner {
       const answer = answers[index] as PlanAnswer;
       if (outcome.startsWith('BAD_RECORD')) this.logger.error({ schedule: answer.identity }, outcome);
       if (outcome !== 'OK') return;
-      if (answer.op === 'suspend') {
-        this.logger.error({ schedule: answer.identity, reason: answer.reason }, 'suspended a schedule');
-      }
-      if (answer.op === 'quarantine') {
-        this.logger.error({ schedule: answer.identity, reason: answer.reason }, 'set a schedule aside');
-      }
+      this.#alert(answer);
     });
     return true;
+  }
+
+  /** What a person should know of an answer that was taken. */
+  #alert(answer: PlanAnswer): void {
+    const schedule = answer.identity;
+    if (answer.op === 'quarantine') {
+      this.logger.error({ schedule, reason: answer.reason }, 'set a schedule aside');
+    }
+    const suspends = answer.op === 'suspend' ? answer.reason : answer.op === 'resolve' && answer.suspends;
+    if (suspends) this.logger.error({ schedule, reason: suspends }, 'suspended a schedule');
+    const refused = answer.op === 'resolve' && answer.skipped.find(({ what }) => what === 'refused');
+    if (refused) this.logger.error({ schedule, reason: refused.reason }, 'refused to catch up');
   }
 
   #answer(item: PlanItem, now: number, since: number): PlanAnswer {
@@ -90,15 +97,19 @@ function answerFor(target: Target, record: ScheduleRecord, now: number, since: n
   const ticks = new Ticks(compileStored(policies, target.identity, record.anchor), policies, target.identity);
   const { last, cur, next, count } = record;
   const state = { last, cur, next, count, createdAt: record.anchor };
-  const overdue = (record.flags & FLAGS.overdue) !== 0;
-  if (cur > 0 && !overdue) {
+  const has = (flag: number) => (record.flags & flag) !== 0;
+  if (cur > 0 && !has(FLAGS.overdue)) {
     if (next > 0) return { ...target, op: 'forget' };
     const successor = ticks.successor(state);
-    if (successor === undefined) return { ...target, op: 'end', reason: 'no tick follows' };
+    if (successor === undefined) return { ...target, op: 'end', tail: cur };
     return { ...target, op: 'append', tail: cur, tick: successor.tick, fireAt: successor.fireAt };
   }
-  const resumed = (record.flags & FLAGS.resumed) !== 0;
-  const found = ticks.resolve(state, now, { servedFrom: since, grace: record.grace, resumed });
+  const found = ticks.resolve(state, now, {
+    servedFrom: has(FLAGS.unserved) ? now : since,
+    grace: record.grace,
+    resumed: has(FLAGS.resumed),
+    room: Math.max(0, MAX_WAITING_RUNS - record.waiting.length),
+  });
   return {
     ...target,
     op: 'resolve',
@@ -112,17 +123,15 @@ function answerFor(target: Target, record: ScheduleRecord, now: number, since: n
     catchUp: found.catchUp,
     ends: found.cur === undefined,
     ...(found.suspends === undefined ? {} : { suspends: found.suspends }),
-    skipped: found.skipped.map((span) => ({ at: span.to, what: span.what, reason: reasonOf(span) })),
+    skipped: found.skipped.map(({ from, to, what, reason }) => ({
+      at: to,
+      what,
+      reason: spanReason(from, to, reason),
+    })),
   };
 }
 
 /** Since when a bucket is served without a break; 0 if it is not ours any more: its answer will be refused. */
 function servedFrom(owned: readonly OwnedRange[], bucket: number): number {
   return owned.find((range) => bucket >= range.first && bucket <= range.last)?.servedFrom ?? 0;
-}
-
-/** One row stands for the whole span. */
-function reasonOf({ from, to, reason }: SkippedSpan): string {
-  if (from === to) return reason;
-  return `${reason}: every tick from ${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
 }

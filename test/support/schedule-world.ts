@@ -1,3 +1,4 @@
+import { Queue } from 'bullmq';
 import { onTestFinished } from 'vitest';
 import { JobSchedulers } from '../../src/client/job-schedulers.js';
 import type { ScheduleInfo } from '../../src/client/schedule-info.js';
@@ -10,6 +11,7 @@ import { Planner } from '../../src/scheduler/planner.js';
 import { Scheduler } from '../../src/scheduler/scheduler.js';
 import { defaultLogger } from '../../src/support/logger.js';
 
+import { onCleanup } from './cleanup.js';
 import { eventually } from './eventually.js';
 import { namespaceFor, sharedRedisUrl } from './namespace.js';
 import { Spine } from './spine.js';
@@ -23,6 +25,7 @@ export const QUEUE = 'q';
  */
 export class ScheduleWorld {
   readonly schedules: Schedules;
+  #queue: Queue | undefined;
 
   private constructor(
     readonly spine: Spine,
@@ -32,6 +35,7 @@ export class ScheduleWorld {
       queueName: QUEUE,
       jobs: spine.jobs,
       scripts: spine.schedules,
+      stateOf: (runId) => this.queue.getJobState(runId),
       encodeTemplate: (id, template) => encodeTemplate(id, template, {}, 1_000_000),
     });
   }
@@ -50,6 +54,21 @@ export class ScheduleWorld {
   static async live(test: { name: string }): Promise<ScheduleWorld> {
     const spine = await Spine.open({ url: sharedRedisUrl(), namespace: namespaceFor(test) });
     return new ScheduleWorld(spine, 'server');
+  }
+
+  /** BullMQ's own view of the queue; it closes with the test. */
+  get queue(): Queue {
+    if (this.#queue === undefined) {
+      const { hostname, port } = new URL(this.spine.url);
+      const queue = new Queue(QUEUE, {
+        prefix: this.spine.prefix,
+        connection: { host: hostname, port: Number(port) },
+      });
+      queue.on('error', () => undefined);
+      onCleanup(`queue of ${this.spine.namespace}`, () => queue.close());
+      this.#queue = queue;
+    }
+    return this.#queue;
   }
 
   /** BullMQ's form of the schedules, as on a host in `zone`. */
