@@ -299,6 +299,24 @@ describe('next', () => {
     expect(moved('skip')).toBe('2026-03-09T06:30:00.000Z');
   });
 
+  test('a second pass that is excluded alone moves alone', () => {
+    const excludeSecond = (fold: 'first' | 'last' | 'both') =>
+      timesAfter(
+        excluding({
+          cron: '30 1 1 11 *',
+          tz: 'America/New_York',
+          fold,
+          exclude: [{ from: '2026-11-01T06:00:00Z', to: '2026-11-01T07:00:00Z' }],
+          onExcluded: 'next',
+        }),
+        '2026-10-01T00:00:00Z',
+        2,
+      ).map((time) => time?.slice(0, 16));
+    expect(excludeSecond('both')).toEqual(['2026-11-01T05:30', '2026-11-02T06:30']);
+    expect(excludeSecond('first')).toEqual(['2026-11-01T05:30', '2027-11-01T05:30']);
+    expect(excludeSecond('last')).toEqual(['2026-11-02T06:30', '2027-11-01T05:30']);
+  });
+
   test('of the times in a gap only those move whose shifted instant is excluded', () => {
     const timing = excluding({
       cron: '*/20 0-4 8 3 *',
