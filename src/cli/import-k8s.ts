@@ -2,6 +2,7 @@ import { LineCounter, parseAllDocuments } from 'yaml';
 import { importCronJob, NAMESPACE_TAG } from '../domain/import-cronjob.js';
 import type { Imported } from '../domain/imported.js';
 import type { Adjust } from './apply-changes.js';
+import { YAML_OPTIONS, yamlValue } from './yaml-value.js';
 
 /** The CronJobs of a file, and how many objects of other kinds it holds. */
 export interface Manifests {
@@ -14,22 +15,18 @@ export function readManifests(text: string, tz: string): Manifests {
   const counter = new LineCounter();
   const imported: Imported[] = [];
   let others = 0;
-  const documents = parseAllDocuments(text, { lineCounter: counter, uniqueKeys: true, prettyErrors: false });
+  const documents = parseAllDocuments(text, { ...YAML_OPTIONS, lineCounter: counter });
   for (const document of 'empty' in documents ? [] : documents) {
-    const start = document.contents?.range?.[0] ?? document.range?.[0] ?? 0;
-    const line = counter.linePos(start).line;
-    const [error] = document.errors;
-    if (error !== undefined) {
-      const at = counter.linePos(error.pos[0]).line;
-      imported.push({
-        kind: 'refused',
-        line: at,
-        text: 'a document',
-        reason: `it is no YAML: ${error.message}`,
-      });
+    const read = yamlValue(document);
+    if ('problems' in read) {
+      const [problem] = read.problems;
+      const at = counter.linePos(problem?.offset ?? 0).line;
+      const reason = `it is no YAML: ${problem?.message}`;
+      imported.push({ kind: 'refused', line: at, text: 'a document', reason });
       continue;
     }
-    for (const object of objectsOf(document.toJS() as unknown)) {
+    const line = counter.linePos(document.contents?.range?.[0] ?? 0).line;
+    for (const object of objectsOf(read.value)) {
       const found = importCronJob(object, line, tz);
       if (found === undefined) others++;
       else imported.push(found);

@@ -44,8 +44,8 @@ export function addImport(program: Command): void {
     .option('--queue <name>', 'where the runs go', 'crontab')
     .option('--tz <zone>', 'the zone of lines that stand under no CRON_TZ', 'UTC')
     .option('--user-column', 'the files have a user column, as those of /etc/cron.d have')
-    .addOption(missedOption('skip, as crond does').default('skip'))
-    .option('--id-prefix <text>', 'put before each id, to keep the tables of several machines apart', '')
+    .addOption(missedOption().default('skip', 'skip, as crond does'))
+    .option('--id-prefix <text>', 'put before each id, to keep the tables of several machines apart')
     .action(crontab);
 
   offered(from.command('k8s <file...>'))
@@ -59,7 +59,7 @@ export function addImport(program: Command): void {
     .addOption(new Option('--dialect <name>', 'whose notation').choices(DIALECTS).makeOptionMandatory())
     .requiredOption('--queue <name>', 'where the runs go')
     .option('--tz <zone>', 'the zone of expressions that name none', 'UTC')
-    .addOption(missedOption('what the dialect’s scheduler does'))
+    .addOption(missedOption().default(undefined, 'what the dialect’s scheduler does'))
     .action(expressions);
 
   offered(from.command('bullmq <queue>'))
@@ -78,19 +78,20 @@ export function offered(command: Command): Command {
     .option('-y, --yes', 'do it without asking');
 }
 
-function missedOption(standard: string): Option {
-  return new Option(
-    '--missed <policy>',
-    `what becomes of ticks that nobody served (default: ${standard})`,
-  ).choices(['skip', 'latest', 'all']);
+function missedOption(): Option {
+  return new Option('--missed <policy>', 'what becomes of ticks that nobody served').choices([
+    'skip',
+    'latest',
+    'all',
+  ]);
 }
 
 async function crontab(
   files: string[],
-  flags: FileFlags & { userColumn?: boolean; missed: MissedPolicy; idPrefix: string },
+  flags: FileFlags & { userColumn?: boolean; missed: MissedPolicy; idPrefix?: string },
   command: Command,
 ): Promise<void> {
-  const { tz, missed, idPrefix, userColumn = false, queue } = flags;
+  const { tz, missed, idPrefix = '', userColumn = false, queue } = flags;
   await importFiles(files, flags, command, ({ name, text }) =>
     sortImported(queue, name, importCrontab(text, { tz, missed, idPrefix, userColumn }), ''),
   );

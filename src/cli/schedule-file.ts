@@ -8,6 +8,7 @@ import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { checkQueueName, checkScheduleId, identityOf } from '../domain/ids.js';
 import { checkSchedule, MOST_TAGS, SCHEDULE_KEYS, type ScheduleDefinition } from '../domain/schedule.js';
 import type { WantedEntry } from './apply-changes.js';
+import { YAML_OPTIONS, yamlValue } from './yaml-value.js';
 
 /** A file of schedules, read; nothing of it counts while there are problems. */
 export interface ScheduleFile {
@@ -34,14 +35,11 @@ type Path = readonly (string | number)[];
 /** Reads and checks a whole file: `queues:`, in it each queue by name, in it each schedule by id. */
 export function readScheduleFile(name: string, text: string): ScheduleFile {
   const counter = new LineCounter();
-  const document = parseDocument(text, { lineCounter: counter, prettyErrors: false });
+  const document = parseDocument(text, { ...YAML_OPTIONS, lineCounter: counter });
   const reader = new Reader(name, document, counter);
-  for (const error of document.errors) {
-    // What a pattern without quotes is to YAML.
-    const hint = /alias|anchor/i.test(error.message) ? '; an expression that begins with * needs quotes' : '';
-    reader.problemAt(error.pos[0], `${error.message}${hint}`);
-  }
-  if (document.errors.length === 0) reader.readFile(document.toJS() as unknown);
+  const read = yamlValue(document);
+  if ('value' in read) reader.readFile(read.value);
+  else for (const { offset, message } of read.problems) reader.problemAt(offset, message);
   return reader.file();
 }
 

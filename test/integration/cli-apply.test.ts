@@ -157,6 +157,10 @@ describe('a file that is not right is refused whole', () => {
   });
 
   test.each([
+    [
+      'queues:\n  a:\n    x: { every: 1h, missed: skip, tz: *b }\n',
+      /f\.yaml:3: \*b names nothing.*needs quotes/,
+    ],
     ['queues:\n  a:\n    x: { cron: * * * * *, missed: skip }\n', /f\.yaml:3: .*needs quotes/],
     [
       'queues:\n  a:\n    x: { every: 1h, missed: skip }\n    x: { every: 2h, missed: skip }\n',
