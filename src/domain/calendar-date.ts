@@ -1,5 +1,4 @@
 import { CarillonError, shortText } from './errors.js';
-import { DAY_MS } from './wall-clock.js';
 
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
 const FIRST_YEAR = 1970;
@@ -29,11 +28,6 @@ export function parseDate(value: unknown, field: string): number {
     throw refuseDate(field, value, 'lies before 1970', 'write a date from 1970-01-01 to 9999-12-31');
   }
   return midnight;
-}
-
-/** The date of a wall-clock time, `2026-12-25`. */
-export function formatDate(wallClock: number): string {
-  return new Date(Math.floor(wallClock / DAY_MS) * DAY_MS).toISOString().slice(0, 10);
 }
 
 function refuseDate(field: string, given: unknown, problem: string, todo: string): CarillonError {
