@@ -105,9 +105,9 @@ export const DEFAULT_GRACE = 30_000;
 export const DEFAULT_CATCHUP_WINDOW = 86_400_000;
 /** ms; a record holds it in four bytes. */
 export const LONGEST_GRACE = 0xffffffff;
-const SHORTEST_RUN_TIMEOUT = 1000;
+export const SHORTEST_RUN_TIMEOUT = 1000;
 /** ms, as the grace. */
-const LONGEST_RUN_TIMEOUT = 0xffffffff;
+export const LONGEST_RUN_TIMEOUT = 0xffffffff;
 /** A record counts its ticks in four bytes. */
 const LARGEST_LIMIT = 0xffffffff;
 const LONGEST_JITTER = 31 * 86_400_000;
