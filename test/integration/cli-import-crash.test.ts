@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { Admin } from '../../src/index.js';
 import { bullmqPair } from '../support/bullmq-pair.js';
 import { eventually } from '../support/eventually.js';
 import { sharedRedisUrl } from '../support/namespace.js';
