@@ -54,4 +54,7 @@ test('kill -9 in the middle: each job stands in one place, and a repeat finishes
     return true;
   });
   expect(seen.size).toBe(JOBS);
+  const admin = new Admin({ connection: sharedRedisUrl(), prefix });
+  const { findings } = await admin.doctor().finally(() => admin.close());
+  expect(findings.filter(({ check }) => check !== 'leader')).toEqual([]);
 });
