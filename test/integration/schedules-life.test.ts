@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { bucketOf } from '../../src/domain/buckets.js';
 import type { ScheduleDefinition } from '../../src/domain/schedule.js';
+import { nextFireTimes } from '../../src/index.js';
 import { QUEUE, ScheduleWorld } from '../support/schedule-world.js';
+import { expectHealthy } from '../support/spine-doctor.js';
 
 const HOUR = 3_600_000;
 /** No worker takes the runs of these tests: they stand open beside each other. */
@@ -234,6 +237,42 @@ describe('the life of a schedule', () => {
     await world.startScheduler();
     await world.settle();
     expect(await world.runs()).toEqual([]);
+    await expectHealthy(world.spine);
+  });
+
+  test('what was set aside and is released brings no tick of that time back', async ({ task }) => {
+    const world = await ScheduleWorld.at('2026-01-15T08:00:30Z', task);
+    const { client, keys } = world.spine;
+    const bucket = bucketOf(`${QUEUE}:s`);
+    await world.schedules.upsert('s', { ...minutely, missed: 'skip' });
+    const record = (await client.hgetBuffer(keys.jobs(bucket), `${QUEUE}:s`)) ?? Buffer.alloc(0);
+    const header = Buffer.alloc(8);
+    header.writeUIntBE(await world.now(), 0, 6);
+    await client.hset(keys.quarantine(bucket), `${QUEUE}:s`, Buffer.concat([header, record]));
+    await client.hdel(keys.jobs(bucket), `${QUEUE}:s`);
+    await client.zrem(keys.due(bucket), `${QUEUE}:s`);
+    await client.hincrby(keys.queues, `${QUEUE}:schedules`, -1);
+    await world.startScheduler();
+    await world.passTo('2026-01-15T08:05:10Z');
+    await world.spine.jobs.releaseQuarantine(QUEUE, 's', 'release', 'r');
+    await world.settle();
+    expect(await world.runs()).toEqual([]);
+    await world.passTo('2026-01-15T08:06:00Z');
+    expect(await world.runs()).toEqual(['2026-01-15T08:06:00Z']);
+    await expectHealthy(world.spine, 'leader');
+  });
+
+  test('preview and nextFireTimes tell the ticks that come', async ({ task }) => {
+    const world = await ScheduleWorld.at('2026-03-28T23:30:00Z', task);
+    const definition = { cron: '*/40 0-3 * * *', tz: 'Europe/Berlin', limit: 6 };
+    await world.startScheduler();
+    await world.schedules.upsert('s', { ...definition, missed: 'skip' });
+    const told = await world.schedules.get('s').preview(20);
+    const computed = nextFireTimes(definition, { after: '2026-03-28T23:30:00Z', count: 6 });
+    expect(told.map(({ at }) => at)).toEqual(computed.map(Number));
+    for (const { at } of told) await world.passTo(at);
+    expect((await world.runs()).map((time) => Date.parse(time))).toEqual(told.map(({ at }) => at));
+    expect(await world.schedules.get('s').preview()).toEqual([]);
   });
 
   test('delete takes the pending tick with it', async ({ task }) => {
@@ -246,6 +285,30 @@ describe('the life of a schedule', () => {
     await world.passTo('2026-01-15T08:02:00Z');
     expect(await world.runs()).toEqual([]);
     expect(await world.schedules.get('s').describe()).toBeUndefined();
+  });
+});
+
+describe('jitter', () => {
+  test('B26 of half a day: 20 runs in 10 days, one a slot, each at its own time and never before', async ({
+    task,
+  }) => {
+    const world = await ScheduleWorld.at('2026-01-15T00:00:00Z', task);
+    await world.startScheduler();
+    const jittered: ScheduleDefinition = { cron: '0 6,18 * * *', jitter: '12h', missed: 'skip' };
+    await world.schedules.upsert('s', jittered);
+    const late: number[] = [];
+    for (let run = 1; run <= 20; run++) {
+      const { next = 0, nextFireAt = 0 } = (await world.schedules.get('s').describe()) ?? {};
+      late.push(nextFireAt - next);
+      await world.passTo(nextFireAt - 1);
+      expect(await world.runs()).toHaveLength(run - 1);
+      await world.passTo(nextFireAt);
+    }
+    const slots = Array.from({ length: 20 }, (_, i) => new Date(Date.UTC(2026, 0, 15, 6 + i * 12)));
+    expect(await world.runs()).toEqual(slots.map((slot) => slot.toISOString().replace('.000Z', 'Z')));
+    expect(Math.min(...late)).toBeGreaterThanOrEqual(0);
+    expect(Math.max(...late)).toBeLessThan(12 * HOUR);
+    expect(new Set(late).size).toBeGreaterThan(15);
   });
 });
 

@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.js';
+import { FaultProxy } from '../support/fault-proxy.js';
 import { ScheduleWorld } from '../support/schedule-world.js';
+import { expectHealthy } from '../support/spine-doctor.js';
 import { LineLogger } from '../support/spine-scheduler.js';
 
 /** Runs are told by their scheduled times: minutes of one day, `12:00`, or whole ISO texts of others. */
@@ -108,6 +111,8 @@ describe('an outage of 3 days', () => {
     expect(await world.runs('once-a-week-skip')).toEqual([]);
     const weekly = await world.schedules.get('once-a-week-latest').describe();
     expect(weekly).toMatchObject({ state: 'scheduled', next: Date.parse('2026-01-22T13:00:00Z') });
+    // The heartbeat is as old as the last leap of the clock.
+    await expectHealthy(world.spine, 'leader');
   });
 });
 
@@ -237,6 +242,25 @@ describe('B23 a scheduler or a clock that stands still', () => {
     await world.passTo('2026-01-15T14:05:00Z');
     expect(await world.runs()).toEqual(times('2026-01-15', '14:00', '14:05'));
   });
+});
+
+test('Redis is away for longer than a grace, and the leadership outlives it: missed, not late', async ({
+  task,
+}) => {
+  const world = await ScheduleWorld.live(task);
+  const proxy = await FaultProxy.start({ port: Number(new URL(world.spine.url).port) });
+  const scheduler = await world.startScheduler({ redis: proxy.url, ttl: '60s' });
+  await eventually(() => scheduler.readiness().leading);
+  const tick = (await world.now()) + 1500;
+  for (const missed of ['skip', 'latest'] as const)
+    await world.schedules.upsert(missed, { every: '1h', anchor: tick, grace: '2s', missed });
+  await proxy.suspend();
+  await eventually(async () => (await world.now()) > tick + 6000, { timeout: 20_000 });
+  await proxy.resume();
+  await world.untilRuns(1);
+  await world.settle();
+  expect(await world.runIds()).toEqual([`latest@${tick}`]);
+  expect(await world.history()).toEqual([expect.stringMatching(/^skipped .* missed$/)]);
 });
 
 test('a judgement of one outage does not outlive the next', async ({ task }) => {
