@@ -44,7 +44,7 @@ if redis.call('HEXISTS', tag .. ':' .. bucket .. ':jobs', identity) == 1 then re
 record.state = STATE_SCHEDULED
 record.requests = requests
 -- The ticks of that time came while nobody could fire them.
-if record.kind == KIND_SCHEDULE and record.cur <= now then leaveToPlanner(record) end
+if record.kind == KIND_SCHEDULE and record.cur <= now then leaveToPlanner(record, FLAG_UNSERVED) end
 local stored, problem = pcall(storePending, tag, bucket, identity, record, now)
 if not stored then return { 'BAD_RECORD', tostring(problem) } end
 countRecord(queueName, record, 1)

@@ -7,6 +7,7 @@ import { Schedules } from '../../src/client/schedules.js';
 import type { SchedulerOptions } from '../../src/config/scheduler-options.js';
 import { BUCKETS } from '../../src/domain/buckets.js';
 import type { OwnedRange } from '../../src/redis/leader-scripts.js';
+import type { ScriptChoices } from '../../src/redis/script-source.js';
 import { Planner } from '../../src/scheduler/planner.js';
 import { Scheduler } from '../../src/scheduler/scheduler.js';
 import { defaultLogger } from '../../src/support/logger.js';
@@ -29,7 +30,7 @@ export class ScheduleWorld {
 
   private constructor(
     readonly spine: Spine,
-    private readonly clock: 'virtual' | 'server',
+    private readonly choices: ScriptChoices,
   ) {
     this.schedules = new Schedules({
       queueName: QUEUE,
@@ -44,8 +45,12 @@ export class ScheduleWorld {
    * A namespace of its own whose clock stands at `time`, an ISO text. Choose one in the past: history is trimmed by the
    * clock, and its entries carry the server's real time.
    */
-  static async at(time: string, test: { name: string }): Promise<ScheduleWorld> {
-    const world = new ScheduleWorld(await Spine.virtual(test), 'virtual');
+  static async at(
+    time: string,
+    test: { name: string },
+    choices: Pick<ScriptChoices, 'fence'> = {},
+  ): Promise<ScheduleWorld> {
+    const world = new ScheduleWorld(await Spine.virtual(test, choices), { clock: 'virtual', ...choices });
     await world.setClock(time);
     return world;
   }
@@ -53,7 +58,7 @@ export class ScheduleWorld {
   /** A namespace of its own by Redis' own clock. */
   static async live(test: { name: string }): Promise<ScheduleWorld> {
     const spine = await Spine.open({ url: sharedRedisUrl(), namespace: namespaceFor(test) });
-    return new ScheduleWorld(spine, 'server');
+    return new ScheduleWorld(spine, { clock: 'server' });
   }
 
   /** BullMQ's own view of the queue; it closes with the test. */
@@ -92,9 +97,9 @@ export class ScheduleWorld {
       namespace,
       prefix,
       // A clock that leaps wakes nobody.
-      pollInterval: this.clock === 'virtual' ? 50 : 1000,
+      pollInterval: this.choices.clock === 'virtual' ? 50 : 1000,
       takeOver: true,
-      scripts: { clock: this.clock },
+      scripts: this.choices,
     };
   }
 
@@ -103,7 +108,7 @@ export class ScheduleWorld {
   }
 
   async now(): Promise<number> {
-    if (this.clock === 'server') return this.spine.now();
+    if (this.choices.clock === 'server') return this.spine.now();
     return Number(await this.spine.client.get(this.spine.keys.clock));
   }
 
