@@ -32,4 +32,9 @@ npm pack --silent --pack-destination "$WORK" >/dev/null
   @nestjs/core@10 @nestjs/common@10 @nestjs/bullmq@12 reflect-metadata rxjs)
 CARILLON_TEST_NESTJS="$NEST" npx vitest run --project contract nestjs </dev/null
 
+# The fault tests at full size: a herd of 100,000 killed in the middle, 200,000 overdue, a million pending, an hour of
+# schedules of every second.
+echo '== faults at full size'
+CARILLON_LONG=1 npx vitest run --project fault </dev/null
+
 echo '== test-long: ok'

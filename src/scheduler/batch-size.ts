@@ -1,23 +1,31 @@
+/** Pops with fewer records say little about what one costs. */
+const TELLING = 10;
+/** How many of them are remembered. */
+const REMEMBERED = 8;
+
 /**
- * How many records a pop takes: grows while calls are short and full, shrinks when one is long (I8). A call's length is
- * what the script itself took: neither the way to Redis nor the queue before it holds anybody up.
+ * How many records a pop takes, so that one call stays under about 5 ms of Redis' time (I8). A record costs what it
+ * cost in the quickest of the last pops: a machine that is busy with other work makes a script look long now and
+ * then, and smaller batches would only make it busier. Slow records make every one of them long.
  */
 export class BatchSize {
   #limit = 200;
+  readonly #recent: number[] = [];
   static readonly MIN = 20;
   static readonly MAX = 400;
   /** ms in Redis. */
-  static readonly LONG = 6;
-  static readonly SHORT = 4;
+  static readonly TARGET = 5;
 
   get limit(): number {
-    return Math.round(this.#limit);
+    return this.#limit;
   }
 
   /** A pop took `ms` of Redis' time and moved `popped` records. */
   took(ms: number, popped: number): void {
-    if (ms > BatchSize.LONG) this.#limit = Math.max(BatchSize.MIN, this.#limit * 0.8);
-    else if (ms < BatchSize.SHORT && popped >= this.limit)
-      this.#limit = Math.min(BatchSize.MAX, this.#limit * 1.1);
+    if (popped < TELLING) return;
+    this.#recent.push(ms / popped);
+    if (this.#recent.length > REMEMBERED) this.#recent.shift();
+    const wanted = Math.round(BatchSize.TARGET / Math.min(...this.#recent));
+    this.#limit = Math.min(BatchSize.MAX, Math.max(BatchSize.MIN, wanted));
   }
 }

@@ -17,6 +17,8 @@ const MAX_BYTES = 1_000_000;
 /** Bounds of the back-off after a failed call, ms. */
 const RETRY_MIN = 100;
 const RETRY_MAX = 1000;
+/** All owned fences are read this often while dispatch never rests, ms; each bucket's own is read with its records. */
+const PROVE_EVERY = 500;
 /** Planning gets a turn this often while dispatch never rests, ms. */
 const PLAN_TURN = 200;
 /** No good pop for so much longer than the poll is a break in serving: ticks of that time are missed, not late (ms). */
@@ -60,6 +62,7 @@ export class ShardLoop extends Service {
   /** The last good pop, by both clocks: the monotonic one stands still while the machine is suspended. */
   #goodAt = { monotonic: 0, wall: 0 };
   #plannedAt = 0;
+  #provedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ShardLoopOptions) {
     super();
@@ -135,6 +138,13 @@ export class ShardLoop extends Service {
     return !rested;
   }
 
+  /** One read proves every owned bucket; in a herd it would be read with each batch. */
+  #provesNow(now: number): boolean {
+    const due = now - this.#provedAt >= PROVE_EVERY;
+    if (due) this.#provedAt = now;
+    return due;
+  }
+
   async #pop(owned: OwnedRange[]): Promise<PopResult | undefined> {
     const { scripts, report, coordinator } = this.#options;
     const askedAt = this.#clock.instant();
@@ -143,7 +153,7 @@ export class ShardLoop extends Service {
     const reply = await scripts.popDue(owned, {
       limit: this.#batch.limit,
       bytes: MAX_BYTES,
-      prove: true,
+      prove: this.#provesNow(sentAt),
       headroom: this.#headroom.inUse,
       latest: this.#options.clockLeaps ? 0 : this.#clock.latest(),
     });

@@ -15,7 +15,7 @@ describe('I8 a pop’s size follows what the script takes', () => {
 
   test('slow records: shrinks until a call is short again', () => {
     const limit = drain(new BatchSize(), 200, 0.1);
-    expect(limit * 0.1).toBeLessThanOrEqual(BatchSize.LONG);
+    expect(limit * 0.1).toBeLessThanOrEqual(BatchSize.TARGET);
     expect(limit).toBeGreaterThan(30);
   });
 
@@ -25,7 +25,14 @@ describe('I8 a pop’s size follows what the script takes', () => {
     expect(drain(batch, 200, 0.03)).toBeGreaterThanOrEqual(130);
   });
 
-  test('calls that are not full leave it as it is', () => {
+  test('a call that was held up by other work does not make the next ones small', () => {
+    const batch = new BatchSize();
+    const limit = drain(batch, 20, 0.025);
+    batch.took(40, limit);
+    expect(batch.limit).toBe(limit);
+  });
+
+  test('calls with few records leave it as it is', () => {
     const batch = new BatchSize();
     const { limit } = batch;
     for (let i = 0; i < 100; i++) batch.took(1, 5);
