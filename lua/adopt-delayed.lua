@@ -6,7 +6,8 @@
 -- returns  OK now answers(list of a word an item) | WRONG_LAYOUT | QUEUE_BROKEN reason
 -- cost     O(n log N) for n <= 50 items
 -- A word is MOVED; GONE (no longer delayed, or due already: BullMQ runs it); CHANGED (not what the client read);
--- STARTED, FLOW, OWNED (it has been tried, belongs to a flow, to a Job Scheduler); EXISTING (the timers hold the id).
+-- STARTED, FLOW, OWNED (it has been tried, belongs to a flow, to a Job Scheduler); EXISTING (the timers hold the id);
+-- BROKEN (a key of it has the wrong type).
 
 local tag, layout, base, queueName, items = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local sources = cjson.decode(ARGV[6])
@@ -38,7 +39,7 @@ end
 local UNTOUCHED = { name = true, data = true, opts = true, timestamp = true, delay = true, priority = true, deid = true }
 local COUNTERS = { atm = true, ats = true, stc = true, progress = true }
 
--- The word for a job that must stay, or nil; then also its fields.
+-- The word for a job that must stay, or nil; then also its fields. All that may raise is read here, before any write.
 local function judge(item, id, options)
   local score = tonumber(redis.call('ZSCORE', prefix .. 'delayed', id) or '')
   if not score then return 'GONE' end
@@ -60,15 +61,15 @@ local function judge(item, id, options)
   local record = decodeRecord(itemText(item, STATE_SCHEDULED, 0, ''))
   if fields.name ~= record.name or fields.data ~= record.data or fields.opts ~= options then return 'CHANGED' end
   if redis.call('HEXISTS', tag .. ':' .. item.bucket .. ':jobs', item.identity) == 1 then return 'EXISTING' end
+  if fields.deid then fields.owner = redis.call('GET', prefix .. 'de:' .. fields.deid) end
   return nil, fields
 end
 
 -- The deduplication entry goes along, while it is this job's.
-local function adoptDedup(item, id, deduplicationId, inc)
-  local key = prefix .. 'de:' .. deduplicationId
-  if redis.call('GET', key) ~= id then return end
-  local ttl = redis.call('PTTL', key)
-  writeDedup(tag, queueName, deduplicationId, inc, ttl > 0 and now + ttl or 0, item.bucket, item.id)
+local function adoptDedup(item, id, fields, inc)
+  if fields.owner ~= id then return end
+  local ttl = redis.call('PTTL', prefix .. 'de:' .. fields.deid)
+  writeDedup(tag, queueName, fields.deid, inc, ttl > 0 and now + ttl or 0, item.bucket, item.id)
 end
 
 local answers = {}
@@ -83,15 +84,17 @@ for index, source in ipairs(sources) do
   position = position + idLength + restLength
   item.identity = queueName .. ':' .. item.id
   local id, inc = source[1], firstInc + index - 1
-  local word, fields = judge(item, id, source[2])
-  if not word then
+  local judged, word, fields = pcall(judge, item, id, source[2])
+  if not judged then
+    word = 'BROKEN'
+  elseif not word then
     word = 'MOVED'
     local at = tag .. ':' .. item.bucket
     redis.call('HSET', at .. ':jobs', item.identity, itemText(item, STATE_SCHEDULED, inc, ''))
     redis.call('ZADD', at .. ':due', item.at, item.identity)
     lowerHead(item.bucket, item.at)
     countState(queueName, 'scheduled', 1)
-    if fields.deid then adoptDedup(item, id, fields.deid, inc) end
+    if fields.deid then adoptDedup(item, id, fields, inc) end
     redis.call('ZREM', prefix .. 'delayed', id)
     removeJob(id, false, prefix, true)
   end

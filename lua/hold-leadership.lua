@@ -3,7 +3,7 @@
 -- flags    allow-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 holder text; 4 stale ms; 5 verb text(hold, force, release); 6 epoch text; 7 token number(0 to acquire)
--- returns  HELD token epoch | ACQUIRED token epoch | STANDBY holder age | LOST holder | RELEASED | WRONG_LAYOUT
+-- returns  HELD token epoch now | ACQUIRED token epoch now | STANDBY holder age now | LOST holder now | RELEASED | WRONG_LAYOUT
 -- cost     O(1); O(buckets) when it acquires
 
 local tag, layout, holder, stale, verb, epoch, token = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6], tonumber(ARGV[7])
@@ -26,14 +26,14 @@ if verb == 'release' then
   return { 'RELEASED' }
 end
 if token > 0 then
-  if not mine then return { 'LOST', leader[1] or '' } end
+  if not mine then return { 'LOST', leader[1] or '', now } end
   redis.call('HSET', key, 'beat', now)
-  return { 'HELD', token, leader[4] }
+  return { 'HELD', token, leader[4], now }
 end
 if leader[1] and age < stale and verb ~= 'force' then
   -- A beat from before TIME stepped back would keep others out for as long as the step: its age counts from now on.
   if tonumber(leader[3]) > now then redis.call('HSET', key, 'beat', now) end
-  return { 'STANDBY', leader[1], age }
+  return { 'STANDBY', leader[1], age, now }
 end
 
 local number, highest = 1, tonumber(leader[2]) or 0
@@ -44,4 +44,4 @@ for _, fence in ipairs(redis.call('HVALS', tag .. ':fence')) do
 end
 local kept = leader[4] or (number .. '|' .. epoch)
 redis.call('HSET', key, 'holder', holder, 'token', string.format('%.0f', highest + 1), 'beat', now, 'epoch', kept)
-return { 'ACQUIRED', highest + 1, kept }
+return { 'ACQUIRED', highest + 1, kept, now }

@@ -43,6 +43,8 @@ if not queueName then return { 'BAD_RECORD', 'the identity holds no queue' } end
 if redis.call('HEXISTS', tag .. ':' .. bucket .. ':jobs', identity) == 1 then return { 'ID_IN_USE' } end
 record.state = STATE_SCHEDULED
 record.requests = requests
+-- The ticks of that time came while nobody could fire them.
+if record.kind == KIND_SCHEDULE and record.cur <= now then leaveToPlanner(record) end
 local stored, problem = pcall(storePending, tag, bucket, identity, record, now)
 if not stored then return { 'BAD_RECORD', tostring(problem) } end
 countRecord(queueName, record, 1)

@@ -45,8 +45,18 @@ while position <= #items do
   if item.at > now then later = later + 1 end
   list[#list + 1] = item
 end
+-- What waits already, and what a repeat of this call would only be answered, takes no new place.
+local function takesNoPlace(index, item)
+  if redis.call('HEXISTS', tag .. ':' .. item.bucket .. ':jobs', item.identity) == 1 then return true end
+  local _, _, ended = readSpent(tag, item.bucket, item.identity, not item.chosen)
+  return ended and (not item.chosen or answeredBefore(ended, call .. struct.pack('>I2', index - 1)))
+end
 if maxPending > 0 then
   local pending = pendingCount(tag, queueName)
+  for index, item in ipairs(list) do
+    if pending + later <= maxPending then break end
+    if item.at > now and takesNoPlace(index, item) then later = later - 1 end
+  end
   if pending + later > maxPending then return { 'QUOTA', tostring(pending) } end
 end
 local someStand = #chosenKeys > 0 and redis.call('EXISTS', unpack(chosenKeys)) > 0

@@ -10,6 +10,7 @@ export type { BulkJob } from './client/producer.js';
 export { Queue, type QueueOptions } from './client/queue.js';
 export type { ScheduleDescription, ScheduleRunRow } from './client/schedule-description.js';
 export type { ScheduleFilter } from './client/schedule-filter.js';
+export type { ScheduleHandle } from './client/schedule-handle.js';
 export type { ScheduleInfo } from './client/schedule-info.js';
 export type { ScheduleTemplate } from './client/schedules-port.js';
 export type { SchedulerOptions } from './config/scheduler-options.js';

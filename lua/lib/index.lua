@@ -3,8 +3,8 @@ local headsLowered = {}
 local countSteps = {}
 -- A head beyond this is found by the leader's slow re-read of all heads.
 local HEAD_HORIZON = 120000
--- A submit that is due within the poll interval wakes the leader; later ones are met by the poll.
-local WAKE_WITHIN = 1500
+-- A submit that is due within the longest poll interval wakes the leader; later ones are met by the poll.
+local WAKE_WITHIN = 10500
 
 local function lowerHead(member, fireAt)
   local known = headsLowered[member]

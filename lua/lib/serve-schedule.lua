@@ -2,6 +2,7 @@
 -- tick that is due by the overlap policy (design: overlap is decided at dispatch from the record's open runs).
 --- @include "ledger"
 --- @include "open-runs"
+local MISSED_ALL = 2
 local OVERLAP_SKIP, OVERLAP_BUFFER_ONE, OVERLAP_BUFFER_ALL, OVERLAP_CANCEL_OTHER, OVERLAP_ALLOW = 0, 1, 2, 3, 4
 -- Plain workers tell nobody that a run ended: a schedule whose runs wait for that is looked at this often (ms).
 local RECHECK = 250
@@ -24,10 +25,11 @@ local function startRun(namespace, entry, record, run)
   return stored and 'DONE' or 'BAD_RECORD ' .. tostring(problem)
 end
 
--- Whether the first of the runs that wait may start. Runs of the past go one at a time among themselves.
+-- Whether the first of the runs that wait may start. Runs of the past go one at a time among themselves; the one of
+-- `latest` is a tick like others, come late.
 local function mayStart(record, run)
   if not hasRoom(record) or #record.open >= record.maxOpen then return false end
-  if run.kind ~= RUN_CATCH_UP and run.kind ~= RUN_BACKFILL then return true end
+  if run.kind ~= RUN_BACKFILL and (run.kind ~= RUN_CATCH_UP or record.missed ~= MISSED_ALL) then return true end
   for _, other in ipairs(record.open) do
     if other.kind == RUN_CATCH_UP or other.kind == RUN_BACKFILL then return false end
   end

@@ -77,7 +77,7 @@ export class DevFolder {
     for (;;) {
       const { pid, port } = this.#readLock();
       if (pid === undefined || !isAlive(pid)) return undefined;
-      if (port !== undefined && (await this.#isOurs(port))) return { pid, url: urlOf(port) };
+      if (port !== undefined && (await this.isServedOn(port))) return { pid, url: urlOf(port) };
       // A process of that id that serves nothing here is somebody else's.
       if (performance.now() > deadline) return undefined;
       await pause(LOOK_AGAIN);
@@ -87,10 +87,10 @@ export class DevFolder {
   /** A Redis that works on this folder's data would spoil it together with a second one. */
   async #stopLeftOver(): Promise<void> {
     const { port } = this.#readLock();
-    if (port === undefined || !(await this.#isOurs(port))) return;
+    if (port === undefined || !(await this.isServedOn(port))) return;
     await ask(port, (client) => client.shutdown('NOSAVE')).catch(() => undefined);
     const deadline = performance.now() + BEGINS;
-    while (await this.#isOurs(port)) {
+    while (await this.isServedOn(port)) {
       if (performance.now() > deadline) {
         throw new CarillonError('TIMEOUT', `a Redis on port ${port} holds ${this.data} and does not stop`, {
           todo: 'End that redis-server, then start `carillon dev` again.',
@@ -100,7 +100,8 @@ export class DevFolder {
     }
   }
 
-  async #isOurs(port: number): Promise<boolean> {
+  /** Whether the Redis on a port works on this folder's data. */
+  async isServedOn(port: number): Promise<boolean> {
     try {
       const [, dir] = await ask(port, (client) => client.config('GET', 'dir') as Promise<string[]>);
       return dir === this.data;

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Redis } from 'ioredis';
 import { CarillonError } from '../domain/errors.js';
 import { type DevFolder, urlOf } from './dev-folder.js';
 
@@ -38,6 +37,7 @@ export async function startDevRedis(folder: DevFolder, port: number | undefined)
   child.stdout.on('data', keep);
   child.stderr.on('data', keep);
   let stopped = false;
+  const starting = new AbortController();
   const failed = new Promise<never>((_, reject) => {
     child.once('error', (error: NodeJS.ErrnoException) => reject(cannotRun(binary, error)));
     // 'close' comes after the last output.
@@ -51,10 +51,12 @@ export async function startDevRedis(folder: DevFolder, port: number | undefined)
     await end(child);
   };
   try {
-    await Promise.race([failed, answers(chosen)]);
+    await Promise.race([failed, answers(folder, chosen, starting.signal)]);
   } catch (error) {
     await stop();
     throw error;
+  } finally {
+    starting.abort();
   }
   folder.serves(chosen);
   return { url: urlOf(chosen), died: failed, stop };
@@ -74,21 +76,16 @@ function commandLine(port: number, dir: string): string[] {
   return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
 }
 
-async function answers(port: number): Promise<void> {
-  const client = new Redis(urlOf(port), { retryStrategy: () => LOOK_AGAIN, maxRetriesPerRequest: null });
-  client.on('error', () => undefined);
+/** Until a Redis on our own data answers there: another one may have the port. */
+async function answers(folder: DevFolder, port: number, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + STARTS;
-  try {
-    while (client.status !== 'ready') {
-      if (performance.now() > deadline) {
-        throw new CarillonError('TIMEOUT', `redis-server on port ${port} did not answer within a minute`, {
-          todo: 'Start `carillon dev` again, or remove .carillon/ to begin anew.',
-        });
-      }
-      await pause(LOOK_AGAIN);
+  while (!signal.aborted && !(await folder.isServedOn(port))) {
+    if (performance.now() > deadline) {
+      throw new CarillonError('TIMEOUT', `redis-server on port ${port} did not answer within a minute`, {
+        todo: 'Start `carillon dev` again, or remove .carillon/ to begin anew.',
+      });
     }
-  } finally {
-    client.disconnect();
+    await pause(LOOK_AGAIN);
   }
 }
 
@@ -110,11 +107,18 @@ function cannotRun(binary: string, error: NodeJS.ErrnoException): CarillonError 
 }
 
 function ended(port: number, log: string): CarillonError {
-  const lines = log.trim().split('\n');
-  const reason =
-    lines.findLast((line) => /error|fatal|warning|fail|in use/i.test(line)) ?? lines.at(-1) ?? '';
-  return new CarillonError('REDIS_UNAVAILABLE', `redis-server on port ${port} ended: ${reason.trim()}`, {
+  const taken = log.includes('in use');
+  // The last line of trouble, without pid, date and level.
+  const line =
+    log
+      .trim()
+      .split('\n')
+      .findLast((text) => / # |error|fatal/i.test(text)) ?? 'it says nothing';
+  const reason = taken ? 'the port is taken' : line.replace(/^\d+:\w .{24} \S /, '').trim();
+  return new CarillonError('REDIS_UNAVAILABLE', `redis-server on port ${port} ended: ${reason}`, {
     field: 'port',
-    todo: reason.includes('in use') ? 'Give another --port.' : 'Remove .carillon/ to begin anew.',
+    todo: taken
+      ? 'Give another --port.'
+      : 'Start it again; if that does not help, remove .carillon/ to begin anew.',
   });
 }

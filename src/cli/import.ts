@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { DIALECTS, type Dialect } from '../domain/dialect.js';
+import { checkQueueName } from '../domain/ids.js';
 import { importCrontab } from '../domain/import-crontab.js';
 import { importExpressions } from '../domain/import-expressions.js';
 import type { MissedPolicy } from '../domain/schedule.js';
@@ -143,6 +144,7 @@ async function importFiles(
 ): Promise<void> {
   const settings = settingsOf(command);
   checkTimeZone(flags.tz);
+  checkQueueName(flags.queue);
   const parts = files.map((file) => read(readSource(file)));
   const { unique, refused } = refuseDuplicates(parts.flatMap((part) => part.wanted));
   const changes = await compareEntries(settings, unique, adjust);

@@ -23,7 +23,7 @@ async function list(command: Command): Promise<void> {
     queues.map(({ name, scheduled, paused, parked, schedules, broken }) => [
       name,
       ...[scheduled, paused, parked, schedules].map(String),
-      broken === undefined ? '' : `${broken.reason} (last found so ${utc(broken.since)})`,
+      broken === undefined ? '' : `${broken.reason} (since ${utc(broken.since)})`,
     ]),
   );
   if (queues.length === 0) remark('no queue has or had anything in the timers');

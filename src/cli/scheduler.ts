@@ -8,7 +8,8 @@ import { untilSignal } from './signals.js';
 
 const HELP = `
 It leads, or stands by while another leads, until SIGTERM or SIGINT; then it finishes what it is doing and gives its
-leadership back. A second signal ends it at once. Exit code 0 after an orderly stop, 1 when it cannot start.
+leadership back. A second signal ends it at once. Exit code 0 after an orderly stop, 1 when it cannot start: a Redis that
+does not answer yet is waited for, ten seconds.
 Each option may also be set as CARILLON_TTL, CARILLON_POLL_INTERVAL, CARILLON_DUPLICATE_WINDOW,
 CARILLON_MEMORY_HEADROOM, CARILLON_ALLOW_VOLATILE, CARILLON_TAKE_OVER, CARILLON_INSTANCE_ID, or under "scheduler" in the
 file of --config (ttl, pollInterval, …). CARILLON_LOG_LEVEL sets what is logged on standard error.

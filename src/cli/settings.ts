@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { distance } from 'fastest-levenshtein';
 import { checkObject } from '../config/check.js';
-import { checkName } from '../config/scheduler-options.js';
+import { checkName, checkPrefix } from '../config/scheduler-options.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { CarillonError } from '../domain/errors.js';
 import type { RedisConnectionOptions } from '../redis/connection.js';
@@ -63,9 +63,8 @@ export function resolveSettings(flags: Record<string, unknown>, env: Environment
   refuseSlips(env);
   const path = textOf(flags.config) ?? variable(env, 'CARILLON_CONFIG');
   const file = path === undefined ? {} : readConfig(path);
-  const prefix = checkName(
+  const prefix = checkPrefix(
     textOf(flags.prefix) ?? variable(env, 'CARILLON_PREFIX') ?? file.prefix ?? 'bull',
-    'prefix',
   );
   return {
     redis:

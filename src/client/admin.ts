@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { CarillonError } from '../domain/errors.js';
 import { checkQueueName } from '../domain/ids.js';
 import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, SCHEDULER_CONNECTION } from '../redis/connection.js';
@@ -34,7 +35,7 @@ export interface QueueSummary {
   /** What waits for the queue to be cured. */
   parked: number;
   schedules: number;
-  /** Why the queue is parked; `since` in ms is the last probe that found it so. */
+  /** Why the queue is parked, and since when, ms. */
   broken: { since: number; reason: string } | undefined;
 }
 
@@ -48,7 +49,12 @@ export interface HistoryEntry {
 }
 
 /** One question may take longer than a scheduler would wait: nothing hangs on it. */
-const CONNECTION = { ...SCHEDULER_CONNECTION, commandTimeout: 10_000, connectionName: 'carillon:admin' };
+const CONNECTION = {
+  ...SCHEDULER_CONNECTION,
+  commandTimeout: 10_000,
+  socketTimeout: 12_000,
+  connectionName: 'carillon:admin',
+};
 
 /**
  * Looks at a namespace whole, and mends what a person must: its queues, what waits, what was set aside, who leads.
@@ -115,18 +121,19 @@ export class Admin {
    * @throws CarillonError NOT_FOUND, BAD_RECORD when it still cannot be read, ID_IN_USE when its id was given again
    */
   async releaseQuarantine(queue: string, jobId: string, requestId = newRequestId()): Promise<void> {
-    checkQueueName(queue);
+    checkSubject(queue, jobId);
     await this.#scripts.releaseQuarantine(queue, jobId, 'release', requestId);
   }
 
   /** Drops a set-aside record for good. @throws CarillonError NOT_FOUND */
   async discardQuarantine(queue: string, jobId: string, requestId = newRequestId()): Promise<void> {
-    checkQueueName(queue);
+    checkSubject(queue, jobId);
     await this.#scripts.releaseQuarantine(queue, jobId, 'discard', requestId);
   }
 
   /** The newest ends that BullMQ does not know of, newest first. `limit` 1 to 1,000, default 100. */
   async history({ limit = 100 }: { limit?: number } = {}): Promise<HistoryEntry[]> {
+    checkListing({ limit });
     const entries = await this.#asking((client) =>
       client.xrevrange(this.#shard.keys.history, '+', '-', 'COUNT', limit),
     );
@@ -185,4 +192,15 @@ export class Admin {
       throw redisError(error);
     }
   }
+}
+
+/** Set-aside records may have ids that a submit would refuse; here they need only be some text. */
+function checkSubject(queue: unknown, jobId: unknown): void {
+  checkQueueName(queue);
+  if (typeof jobId === 'string' && jobId !== '') return;
+  throw new CarillonError('INVALID_ID', 'jobId must be a text', {
+    field: 'jobId',
+    given: jobId,
+    todo: 'Give the id as `quarantine()` lists it.',
+  });
 }

@@ -59,6 +59,7 @@ const REASONS: Readonly<Partial<Record<AdoptAnswer, string>>> = {
   FLOW: 'it belongs to a flow',
   EXISTING: 'the timers hold another job of this id',
   CHANGED: 'somebody changes it all the time',
+  BROKEN: 'a key that BullMQ keeps of it has the wrong type',
 };
 
 type Fields = Readonly<Record<string, string>>;
@@ -160,10 +161,12 @@ class DelayedWalk {
     const pipeline = this.queue.backend.shard.client.pipeline();
     for (const id of ids) pipeline.hgetall(this.queue.toKey(id));
     const replies = (await pipeline.exec()) ?? [];
-    return ids.map((id, i) => {
+    return ids.flatMap((id, i): [string, Fields][] => {
       const [error, fields] = replies[i] ?? [new Error('no reply'), undefined];
-      if (error) throw error;
-      return [id, fields as Fields];
+      if (!error) return [[id, fields as Fields]];
+      if (!error.message.startsWith('WRONGTYPE')) throw error;
+      this.#leave(id, { word: 'BROKEN' });
+      return [];
     });
   }
 

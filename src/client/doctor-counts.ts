@@ -58,7 +58,6 @@ export class Tally {
       for (const state of countedAs(record)) this.#step(this.#seen, `${queue}:${state}`);
       if (record.kind === 'newer' || record.kind === 'unreadable') this.#step(this.#unsure, queue);
     }
-    for (const identity of look.quarantine.keys()) this.#step(this.#unsure, queueOf(identity));
   }
 
   /** To be called after the last bucket, too. */

@@ -23,7 +23,7 @@ export const DOCTOR_CHECKS = {
   },
   record: {
     holds: 'each record can be read',
-    todo: 'Its run is set aside when it is due; `carillon jobs cancel` cannot read it either. Restore it or submit the job again.',
+    todo: 'It is set aside when it is due: submit the job again, then `carillon quarantine discard` it.',
   },
   format: {
     holds: 'no record has a newer format than this version reads',

@@ -42,7 +42,8 @@ export interface Place {
 /** Reads a record's header; never throws. */
 export function lookAtRecord(identity: string, bytes: Buffer): RecordLook {
   const format = (bytes[0] ?? 0) >> 4;
-  if (format > RECORD_FORMAT) return { kind: 'newer', format };
+  // Formats rise by one; any other is damage.
+  if (format === RECORD_FORMAT + 1) return { kind: 'newer', format };
   try {
     const record = decodeRecord(bytes);
     const { state, inc, ver } = record;

@@ -68,7 +68,7 @@ export function suspectMarks(context: DoctorContext, marked: Iterable<string>): 
         const mark = (await readQueues(context)).broken.get(queue);
         if (mark === undefined) return [];
         const since = formatDuration(Math.max(0, Math.round((await context.now()) - mark.since)));
-        const detail = `it is parked, last found broken ${since} ago: ${mark.reason}`;
+        const detail = `it is parked for ${since}: ${mark.reason}`;
         return [{ check: 'queue', severity: 'error', subject: queue, detail }];
       },
     });

@@ -2,7 +2,7 @@ import { parseDuration } from '../domain/durations.js';
 import { checkQueueName } from '../domain/ids.js';
 import type { Logger } from '../support/logger.js';
 import { checkInteger, checkObject, refuse } from './check.js';
-import { checkName } from './scheduler-options.js';
+import { checkName, checkPrefix } from './scheduler-options.js';
 import { rejectUnknown } from './unknown-options.js';
 
 /** What Carillon reads of a queue's options, besides BullMQ's own. */
@@ -66,7 +66,7 @@ export function resolveQueueOptions(name: unknown, options: unknown): ResolvedTi
       'UNSUPPORTED',
     );
   }
-  if (given.prefix !== undefined) checkName(given.prefix, 'prefix');
+  if (given.prefix !== undefined) checkPrefix(given.prefix);
   return Object.freeze({
     namespace: given.namespace === undefined ? undefined : checkName(given.namespace, 'namespace'),
     duplicateWindow:

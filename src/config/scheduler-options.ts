@@ -20,7 +20,7 @@ export interface SchedulerOptions {
   ttl?: Duration;
   /** Takes the leadership at the start, whoever holds it. Defaults to false. */
   takeOver?: boolean;
-  /** The longest sleep between two looks at the timers. Defaults to 1 s; 50 ms to 10 s. */
+  /** The longest sleep between two looks at the timers. Defaults to 1 s; 50 ms to 10 s, at most a quarter of the ttl. */
   pollInterval?: Duration;
   /** How long an ended job id answers `fired` to a new submit. Defaults to 1 h, as the queues' option must. */
   duplicateWindow?: Duration;
@@ -73,7 +73,7 @@ export function resolveSchedulerOptions(options: SchedulerOptions): Readonly<Res
     );
   }
   rejectUnknown(options, KNOWN);
-  const prefix = checkName(options.prefix ?? 'bull', 'prefix');
+  const prefix = checkPrefix(options.prefix ?? 'bull');
   const memoryHeadroom = options.memoryHeadroom ?? 8 * 1024 * 1024;
   if (!Number.isSafeInteger(memoryHeadroom) || memoryHeadroom < 0) {
     throw new CarillonError('INVALID_OPTION', 'memoryHeadroom must be a whole number of bytes', {
@@ -82,18 +82,28 @@ export function resolveSchedulerOptions(options: SchedulerOptions): Readonly<Res
       todo: 'Write 8388608 for 8 MiB, or 0 for none.',
     });
   }
+  const ttl = parseDuration(options.ttl ?? 10_000, { field: 'ttl', min: 5000, max: 600_000 });
+  const pollInterval = parseDuration(options.pollInterval ?? 1000, {
+    field: 'pollInterval',
+    min: 50,
+    max: 10_000,
+  });
+  // The leadership is kept by progress: a loop that sleeps for half a TTL would lose it each time.
+  if (pollInterval > ttl / 4) {
+    throw new CarillonError('INVALID_OPTION', 'pollInterval must be at most a quarter of ttl', {
+      field: 'pollInterval',
+      given: options.pollInterval,
+      todo: `Write ${ttl / 4} ms or less, or a longer ttl.`,
+    });
+  }
   return Object.freeze({
     redis: options.redis ?? 'redis://127.0.0.1:6379',
     prefix,
     namespace: checkName(options.namespace ?? defaultNamespace(prefix), 'namespace'),
     instanceId: options.instanceId === undefined ? undefined : checkName(options.instanceId, 'instanceId'),
-    ttl: parseDuration(options.ttl ?? 10_000, { field: 'ttl', min: 5000, max: 600_000 }),
+    ttl,
     takeOver: checkFlag(options.takeOver, 'takeOver'),
-    pollInterval: parseDuration(options.pollInterval ?? 1000, {
-      field: 'pollInterval',
-      min: 50,
-      max: 10_000,
-    }),
+    pollInterval,
     duplicateWindow: parseDuration(options.duplicateWindow ?? 3_600_000, {
       field: 'duplicateWindow',
       min: 60_000,
@@ -101,6 +111,17 @@ export function resolveSchedulerOptions(options: SchedulerOptions): Readonly<Res
     memoryHeadroom,
     allowVolatile: checkFlag(options.allowVolatile, 'allowVolatile'),
     scripts: options.scripts ?? {},
+  });
+}
+
+/** BullMQ's key prefix; braces are a hash tag there, which users of a Redis Cluster already have. */
+export function checkPrefix(value: unknown): string {
+  if (typeof value === 'string' && value.isWellFormed() && /^[^"\\\s\p{Cc}]{1,200}$/u.test(value))
+    return value;
+  throw new CarillonError('INVALID_OPTION', 'prefix must be a name without quotes and blanks', {
+    field: 'prefix',
+    given: value,
+    todo: 'Write the prefix of your BullMQ queues, such as bull or {bull}.',
   });
 }
 

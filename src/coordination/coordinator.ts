@@ -28,6 +28,11 @@ export interface Coordinator {
   terms(): readonly Term[];
   /** Called when terms begin or end. */
   onChange(listener: () => void): void;
+  /**
+   * Called with Redis' clock in ms as it is heard of, also while standing by: whoever takes over must know what time it
+   * was before.
+   */
+  onTime(listener: (now: number) => void): void;
   /** The scheduler's loop completed a fenced script at this monotonic instant: what feeds the lease (ms). */
   fed(at: number): void;
   /** Ends a term that a fence refused. */

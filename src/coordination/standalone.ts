@@ -4,12 +4,13 @@ import { pause } from '../support/pause.js';
 import { Service } from '../support/service.js';
 import type { Coordinator, Term } from './coordinator.js';
 
-/** What a heartbeat in Redis may answer; lua/hold-leadership.lua. */
-export type HoldReply =
+/** What a heartbeat in Redis may answer; lua/hold-leadership.lua. `now` is Redis' clock in ms. */
+export type HoldReply = { now: number } & (
   | { status: 'HELD'; token: number; epoch: string }
   | { status: 'ACQUIRED'; token: number; epoch: string }
   | { status: 'STANDBY'; holder: string; age: number }
-  | { status: 'LOST'; holder: string };
+  | { status: 'LOST'; holder: string }
+);
 
 /** The few calls that standalone coordination makes on Redis; handed in, so that it imports none of it. */
 export interface HeartbeatStore {
@@ -45,6 +46,7 @@ export class StandaloneCoordinator extends Service implements Coordinator {
   readonly #store: HeartbeatStore;
   readonly #options: StandaloneOptions;
   readonly #listeners: (() => void)[] = [];
+  readonly #timeListeners: ((now: number) => void)[] = [];
   #term: (Term & { end(): void }) | undefined;
   #validUntil = 0;
   #fedAt = 0;
@@ -65,6 +67,10 @@ export class StandaloneCoordinator extends Service implements Coordinator {
 
   onChange(listener: () => void): void {
     this.#listeners.push(listener);
+  }
+
+  onTime(listener: (now: number) => void): void {
+    this.#timeListeners.push(listener);
   }
 
   fed(at: number): void {
@@ -121,6 +127,7 @@ export class StandaloneCoordinator extends Service implements Coordinator {
       this.#tell(`the heartbeat failed: ${error instanceof Error ? error.message : String(error)}`);
       return;
     }
+    for (const listener of this.#timeListeners) listener(reply.now);
     switch (reply.status) {
       case 'HELD':
       case 'ACQUIRED':

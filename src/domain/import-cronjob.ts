@@ -4,10 +4,12 @@ import type { Imported, ImportedSchedule } from './imported.js';
 import { kubernetesSchedule } from './kubernetes-cron.js';
 import {
   LONGEST_GRACE,
+  LONGEST_RUN_TIMEOUT,
   LONGEST_TAG,
   MOST_TAGS,
   type OverlapPolicy,
   type ScheduleDefinition,
+  SHORTEST_RUN_TIMEOUT,
 } from './schedule.js';
 import { checkTimeZone } from './time-zone-names.js';
 
@@ -98,7 +100,7 @@ function scheduleOf(object: Fields, metadata: Fields, line: number, defaultTz: s
     kind: 'schedule',
     line,
     id,
-    definition: definitionOf(spec, defaultTz, tags, warnings),
+    definition: { ...definitionOf(spec, defaultTz, tags, warnings), ...timeoutOf(job) },
     template: {
       name: CRONJOB_JOB,
       data: { jobTemplate },
@@ -182,6 +184,13 @@ function latenessOf(deadline: number | undefined): Pick<ScheduleDefinition, 'gra
     : { grace: lateness, catchupWindow: lateness };
 }
 
+/** A Job past its deadline is dead in Kubernetes: it holds up no later one. */
+function timeoutOf(job: Fields): Pick<ScheduleDefinition, 'runTimeout'> {
+  const deadline = count(job.activeDeadlineSeconds, 'activeDeadlineSeconds') ?? 0;
+  const ms = deadline * 1000;
+  return ms < SHORTEST_RUN_TIMEOUT || ms > LONGEST_RUN_TIMEOUT ? {} : { runTimeout: formatDuration(ms) };
+}
+
 function historyOf(spec: Fields, job: Fields): Record<string, unknown> {
   const ttl = count(job.ttlSecondsAfterFinished, 'ttlSecondsAfterFinished');
   const keep = (limit: number) => ({ count: limit, ...(ttl === undefined ? {} : { age: ttl }) });
@@ -203,7 +212,9 @@ function notTranslatedOf(job: Fields): string[] {
   const lost = [`restartPolicy ${restart}: a failed attempt is tried again as a whole, by attempts`];
   const deadline = count(job.activeDeadlineSeconds, 'activeDeadlineSeconds');
   if (deadline !== undefined) {
-    lost.push(`activeDeadlineSeconds ${deadline}: no run is ended for its length; let the handler do it`);
+    lost.push(
+      `activeDeadlineSeconds ${deadline}: no run is ended for its length; it only counts as ended (runTimeout)`,
+    );
   }
   for (const field of ['parallelism', 'completions']) {
     const value = count(job[field], field) ?? 1;

@@ -24,13 +24,17 @@ export type OverlapPolicy = 'skip' | 'bufferOne' | 'bufferAll' | 'cancelOther' |
 /** A schedule as its author writes it. */
 export interface ScheduleDefinition extends TimingDefinition {
   /**
-   * Ticks whose grace ended while nobody served them: `skip` runs none of them, `latest` the newest one, `all` each of
-   * them in order, one at a time. Required: no schedule leaves it to chance.
+   * Ticks whose grace ended while nobody served them, or (but for `all`) whose next one came before they ran: `skip`
+   * runs none of them, `latest` the newest one, `all` each of them in order, one at a time. Required: no schedule
+   * leaves it to chance.
    */
   missed: MissedPolicy;
-  /** How late a tick may be and still fire as if on time. Defaults to the scheduler's, 30 s. */
+  /** How late a tick may be and still fire as if on time. Defaults to 30 s. */
   grace?: Duration;
-  /** Spreads fire times: up to this much after the scheduled time, the same for each tick on every machine. */
+  /**
+   * Spreads fire times: each tick fires up to this much after its scheduled time, but before the next one's; always the
+   * same for one tick, on every machine. Up to 31 days. Defaults to 0.
+   */
   jitter?: Duration;
   /** `latest` and `all` do not run a tick older than this. Defaults to one day. */
   catchupWindow?: Duration;
@@ -64,7 +68,7 @@ export interface ScheduleDefinition extends TimingDefinition {
   exclude?: readonly Exclusion[];
   /** An excluded tick: `skip` (the default) drops it, `next` runs it at the same time on the next date that is free. */
   onExcluded?: OnExcluded;
-  /** Words to find it by. */
+  /** Words to find it by: up to 32, of up to 100 characters. */
   tags?: readonly string[];
 }
 
@@ -121,9 +125,9 @@ export const DEFAULT_GRACE = 30_000;
 export const DEFAULT_CATCHUP_WINDOW = 86_400_000;
 /** ms; a record holds it in four bytes. */
 export const LONGEST_GRACE = 0xffffffff;
-const SHORTEST_RUN_TIMEOUT = 1000;
+export const SHORTEST_RUN_TIMEOUT = 1000;
 /** ms, as the grace. */
-const LONGEST_RUN_TIMEOUT = 0xffffffff;
+export const LONGEST_RUN_TIMEOUT = 0xffffffff;
 /** A record counts its ticks in four bytes. */
 const LARGEST_LIMIT = 0xffffffff;
 const LONGEST_JITTER = 31 * 86_400_000;

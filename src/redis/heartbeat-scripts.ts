@@ -16,11 +16,11 @@ export class HeartbeatScripts {
     switch (status) {
       case 'HELD':
       case 'ACQUIRED':
-        return { status, token: asNumber(rest[0]), epoch: asText(rest[1]) } as const;
+        return { status, token: asNumber(rest[0]), epoch: asText(rest[1]), now: asNumber(rest[2]) } as const;
       case 'STANDBY':
-        return { status, holder: asText(rest[0]), age: asNumber(rest[1]) } as const;
+        return { status, holder: asText(rest[0]), age: asNumber(rest[1]), now: asNumber(rest[2]) } as const;
       case 'LOST':
-        return { status, holder: asText(rest[0]) } as const;
+        return { status, holder: asText(rest[0]), now: asNumber(rest[1]) } as const;
       default:
         throw statusError(status);
     }

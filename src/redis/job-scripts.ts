@@ -130,13 +130,15 @@ export class JobScripts {
   }
 
   /** Puts a quarantined record back, or drops it for good. @throws CarillonError NOT_FOUND, BAD_RECORD, ID_IN_USE */
-  releaseQuarantine(
+  async releaseQuarantine(
     queue: string,
     jobId: string,
     verb: 'release' | 'discard',
     requestId: string,
   ): Promise<RecordReply> {
-    return this.#edit('release-quarantine', queue, jobId, requestId, [verb]);
+    const { text, now } = await this.#editText('release-quarantine', queue, jobId, requestId, [verb]);
+    // What is discarded is often what nobody can read.
+    return { record: verb === 'release' && text.length > 0 ? decodeRecord(text) : undefined, now };
   }
 
   async get(queue: string, jobId: string): Promise<FoundJob> {
@@ -235,6 +237,18 @@ export class JobScripts {
     args: readonly ScriptArgument[],
     flag: 'deny-oom' | 'allow-oom' = 'deny-oom',
   ): Promise<RecordReply> {
+    const { text, now } = await this.#editText(script, queue, jobId, requestId, args, flag);
+    return { record: text.length > 0 ? decodeRecord(text) : undefined, now };
+  }
+
+  async #editText(
+    script: string,
+    queue: string,
+    jobId: string,
+    requestId: string,
+    args: readonly ScriptArgument[],
+    flag: 'deny-oom' | 'allow-oom' = 'deny-oom',
+  ): Promise<{ text: Buffer; now: number }> {
     const identity = identityOf(queue, jobId);
     const { status, rest } = await this.shard.run(script, flag, [
       this.shard.base,
@@ -245,8 +259,7 @@ export class JobScripts {
     ]);
     if (status !== 'OK')
       throw statusError(status, rest[0] === undefined ? undefined : asText(rest[0]), 'jobId');
-    const text = asBytes(rest[0]);
-    return { record: text.length > 0 ? decodeRecord(text) : undefined, now: asNumber(rest[1]) };
+    return { text: asBytes(rest[0]), now: asNumber(rest[1]) };
   }
 }
 

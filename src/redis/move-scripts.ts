@@ -16,9 +16,10 @@ export interface AdoptedJob {
 
 /**
  * What became of it: `MOVED`; `GONE`, no longer delayed, or due: BullMQ runs it; `CHANGED` since it was read;
- * `STARTED`, `FLOW`, `OWNED` by a Job Scheduler: it stays; `EXISTING`: the timers hold another job of its id.
+ * `STARTED`, `FLOW`, `OWNED` by a Job Scheduler: it stays; `EXISTING`: the timers hold another job of its id;
+ * `BROKEN`: a key of it has the wrong type.
  */
-export type AdoptAnswer = 'MOVED' | 'GONE' | 'CHANGED' | 'STARTED' | 'FLOW' | 'OWNED' | 'EXISTING';
+export type AdoptAnswer = 'MOVED' | 'GONE' | 'CHANGED' | 'STARTED' | 'FLOW' | 'OWNED' | 'EXISTING' | 'BROKEN';
 
 /** Jobs of one call of {@link MoveScripts.adopt}: it stays under about 5 ms. */
 export const ADOPT_JOBS = 50;

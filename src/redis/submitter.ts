@@ -27,12 +27,13 @@ export class Submitter {
   /**
    * Stores all items, in order. A bulk is not atomic: each item stands alone, and a repeat with the same
    * `requestId` and the same items adds only what is missing.
-   * @throws CarillonError of the first call that failed, after all others ended.
+   * @throws CarillonError of the first call that failed, after those under way ended; none is begun after it.
    */
   async submit(items: readonly SubmitItem[], requestId: string = newRequestId()): Promise<SubmitAnswers[]> {
     const calls: Promise<SubmitAnswers>[] = [];
     let from = 0;
-    while (from < items.length) {
+    let failed = false;
+    while (from < items.length && !failed) {
       const batch = new SubmitBatch(this.queue);
       while (from < items.length && batch.add(items[from] as SubmitItem)) from++;
       // The first call keeps the caller's id, so that one job added again alone is the same request.
@@ -42,7 +43,9 @@ export class Submitter {
         duplicateWindow: batch.window,
         maxPending: this.options.maxPending,
       });
-      call.catch(() => undefined);
+      call.catch(() => {
+        failed = true;
+      });
       calls.push(call);
       if (calls.length >= IN_FLIGHT) await calls[calls.length - IN_FLIGHT]?.catch(() => undefined);
     }

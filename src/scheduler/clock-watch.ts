@@ -3,6 +3,12 @@ const JUMP = 5000;
 /** How long dispatch is held after one, ms. */
 const HOLD = 60_000;
 
+/** An instant by this machine's clocks, ms. */
+export interface LocalInstant {
+  monotonic: number;
+  wall: number;
+}
+
 /**
  * Judges Redis' TIME (I6). A jump forward that neither the monotonic clock nor this machine's wall clock made (a
  * suspended machine wakes: its wall clock jumps too) would fire everything of that span at once; it holds dispatch
@@ -10,8 +16,7 @@ const HOLD = 60_000;
  */
 export class ClockWatch {
   #redis = 0;
-  #monotonic = 0;
-  #wall = 0;
+  #at: LocalInstant = { monotonic: 0, wall: 0 };
   #heldSince: number | undefined;
 
   constructor(
@@ -19,30 +24,35 @@ export class ClockWatch {
     private readonly wall: () => number,
   ) {}
 
+  /** Now, by this machine's clocks; to be taken before Redis is asked, since it may be suspended before it hears. */
+  instant(): LocalInstant {
+    return { monotonic: this.monotonic(), wall: this.wall() };
+  }
+
   /** The latest TIME to believe, in ms; 0 when nothing is known yet, or when a jump has been held for long enough. */
   latest(): number {
     if (this.#redis === 0 || this.#heldFor() >= HOLD) return 0;
-    const elapsed = Math.max(this.monotonic() - this.#monotonic, this.wall() - this.#wall);
+    const elapsed = Math.max(this.monotonic() - this.#at.monotonic, this.wall() - this.#at.wall);
     return this.#redis + elapsed + JUMP;
   }
 
-  /** TIME lay beyond {@link latest}. True the first time of a jump. */
-  jumped(): boolean {
-    const first = this.#heldSince === undefined;
-    if (first) this.#heldSince = this.monotonic();
-    return first;
+  /** TIME lay beyond {@link latest}. */
+  jumped(): void {
+    this.#heldSince ??= this.monotonic();
+  }
+
+  /** A TIME that was not judged before, a stand-by's heartbeat say; `askedAt`: when Redis was asked. */
+  heard(redisNow: number, askedAt: LocalInstant): void {
+    const latest = this.latest();
+    if (latest === 0 || redisNow <= latest) this.saw(redisNow, askedAt);
+    else this.jumped();
   }
 
   /** A TIME that was believed. */
-  saw(redisNow: number): void {
+  saw(redisNow: number, askedAt: LocalInstant): void {
     this.#redis = redisNow;
-    this.#monotonic = this.monotonic();
-    this.#wall = this.wall();
+    this.#at = askedAt;
     this.#heldSince = undefined;
-  }
-
-  get held(): boolean {
-    return this.#heldSince !== undefined && this.#heldFor() < HOLD;
   }
 
   #heldFor(): number {

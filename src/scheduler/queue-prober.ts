@@ -12,6 +12,9 @@ const MOVE = 200;
  * batch a call.
  */
 export class QueueProber extends RepeatedTask {
+  /** Rounds since it leads. */
+  #rounds = 0;
+
   constructor(
     private readonly client: Redis,
     private readonly queuesKey: string,
@@ -23,11 +26,14 @@ export class QueueProber extends RepeatedTask {
     super('queue prober', 1000, logger);
   }
 
-  protected override async work(signal: AbortSignal, round: number): Promise<void> {
+  protected override async work(signal: AbortSignal): Promise<void> {
     const owned = this.owned();
-    if (owned.length === 0) return;
-    // What another process parked is found in a slower turn.
-    if (round % 10 === 0) await this.#find();
+    if (owned.length === 0) {
+      this.#rounds = 0;
+      return;
+    }
+    // What another process parked is found when it takes over, and in a slower turn.
+    if (this.#rounds++ % 10 === 0) await this.#find();
     for (const queue of this.report.brokenQueues) {
       let from = { bucket: 0, offset: 0 };
       while (from.bucket < BUCKETS && !signal.aborted) {

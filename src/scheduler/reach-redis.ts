@@ -18,16 +18,26 @@ export async function reachRedis<T>(
   monotonic: () => number,
 ): Promise<T> {
   const giveUpAt = monotonic() + PATIENCE;
-  for (;;) {
-    try {
-      return await unlessAborted(ask(), signal);
-    } catch (error) {
+  // A call that was given up says only that it was; the connection says why.
+  let trouble: Error | undefined;
+  const hear = (error: Error) => {
+    trouble = error;
+  };
+  client.on('error', hear);
+  try {
+    for (;;) {
+      try {
+        return await unlessAborted(ask(), signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (isRefusal(error)) throw redisError(error);
+        if (monotonic() >= giveUpAt) throw unreachable(client, trouble ?? error);
+      }
+      await pause(REST, signal);
       signal.throwIfAborted();
-      if (isRefusal(error)) throw redisError(error);
-      if (monotonic() >= giveUpAt) throw unreachable(client, error);
     }
-    await pause(REST, signal);
-    signal.throwIfAborted();
+  } finally {
+    client.off('error', hear);
   }
 }
 

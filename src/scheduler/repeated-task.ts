@@ -15,7 +15,7 @@ export abstract class RepeatedTask extends Service {
     super();
   }
 
-  protected abstract work(signal: AbortSignal, round: number): Promise<void>;
+  protected abstract work(signal: AbortSignal): Promise<void>;
 
   protected override async onStart(signal: AbortSignal): Promise<void> {
     this.#loop = this.#run(signal);
@@ -26,9 +26,9 @@ export abstract class RepeatedTask extends Service {
   }
 
   async #run(signal: AbortSignal): Promise<void> {
-    for (let round = 0; !signal.aborted; round++) {
+    while (!signal.aborted) {
       try {
-        await this.work(signal, round);
+        await this.work(signal);
       } catch (error) {
         // The next round tries again; the shard loop is the one that judges Redis.
         const text = error instanceof Error ? error.message : String(error);

@@ -8,6 +8,7 @@ import {
   type SchedulerOptions,
 } from '../config/scheduler-options.js';
 import { StandaloneCoordinator } from '../coordination/standalone.js';
+import { DEFAULT_GRACE } from '../domain/schedule.js';
 import { checkBullmq } from '../redis/bullmq-check.js';
 import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, SCHEDULER_CONNECTION } from '../redis/connection.js';
@@ -53,7 +54,10 @@ export class Scheduler extends Service {
 
   /** Whether it is ready, what holds it if not, and what it did since it started. */
   readiness(): Readiness {
-    return this.#report.readiness();
+    const readiness = this.#report.readiness();
+    return this.started
+      ? readiness
+      : { ...readiness, ready: false, reason: 'it is not started', leading: false };
   }
 
   /**
@@ -67,6 +71,7 @@ export class Scheduler extends Service {
     const monotonic = () => performance.now();
     this.#report = new DispatchReport(this.#logger, monotonic);
     this.#checkBullmq();
+    this.#checkGrace();
     const client = this.#connect('scheduler');
     const facts = await reachRedis(client, () => readServerFacts(client), signal, monotonic);
     requireSafeServer(judgeServer(facts), options.allowVolatile);
@@ -140,6 +145,16 @@ export class Scheduler extends Service {
     this.#logger.warn(
       { untested },
       'the installed bullmq differs from the tested one in Lua that we call; it fits by its parameters',
+    );
+  }
+
+  /** A leader that dies is followed after TTL and poll, at worst twice in a row. */
+  #checkGrace(): void {
+    const { ttl, pollInterval } = this.#options;
+    if (2 * ttl + 2000 + pollInterval < DEFAULT_GRACE) return;
+    this.#logger.warn(
+      { ttl, grace: DEFAULT_GRACE },
+      'after a leader’s death schedules miss ticks instead of running them late: the TTL is too long for the grace that schedules have by default',
     );
   }
 

@@ -21,6 +21,8 @@ const RETRY_MAX = 1000;
 const PLAN_TURN = 200;
 /** No good pop for so much longer than the poll is a break in serving: ticks of that time are missed, not late (ms). */
 const BREAK = 5000;
+/** What Redis refuses to everybody: another leader could do no better, so the leadership is kept. */
+const REFUSED_TO_ALL: readonly (string | undefined)[] = ['OOM', 'MISCONF', 'NOREPLICAS'];
 
 export interface ShardLoopOptions {
   scripts: LeaderScripts;
@@ -67,6 +69,7 @@ export class ShardLoop extends Service {
     this.#clock = new ClockWatch(options.monotonic, options.wall);
     this.#headroom = new MemoryHeadroom(options.headroom);
     options.coordinator.onChange(() => this.#sleeper.wake());
+    options.coordinator.onTime((now) => this.#clock.heard(now, this.#clock.instant()));
   }
 
   /** A submit stored a job due at `at` (ms of Redis' clock). */
@@ -133,8 +136,9 @@ export class ShardLoop extends Service {
   }
 
   async #pop(owned: OwnedRange[]): Promise<PopResult | undefined> {
-    const { scripts, report, coordinator, monotonic } = this.#options;
-    const sentAt = monotonic();
+    const { scripts, report, coordinator } = this.#options;
+    const askedAt = this.#clock.instant();
+    const sentAt = askedAt.monotonic;
     this.#sleeper.sending();
     const reply = await scripts.popDue(owned, {
       limit: this.#batch.limit,
@@ -144,17 +148,18 @@ export class ShardLoop extends Service {
       latest: this.#options.clockLeaps ? 0 : this.#clock.latest(),
     });
     if ('clockJumpedTo' in reply) {
-      if (this.#clock.jumped()) {
+      this.#clock.jumped();
+      if (report.held('CLOCK_JUMP', 'Redis’ clock leapt forward')) {
         this.#options.logger.error(
           { to: reply.clockJumpedTo },
           'Redis’ clock leapt forward: dispatch is held for up to a minute',
         );
       }
-      report.held('CLOCK_JUMP', 'Redis’ clock leapt forward');
+      coordinator.fed(sentAt);
       this.#sleeper.replied(this.#sleeper.redisNow(), 0);
       return undefined;
     }
-    this.#clock.saw(reply.now);
+    this.#clock.saw(reply.now, askedAt);
     this.#isServing();
     coordinator.fed(sentAt);
     this.#batch.took(reply.took, reply.taken);
@@ -179,11 +184,12 @@ export class ShardLoop extends Service {
   }
 
   #failed(error: unknown): void {
-    const { report, logger } = this.#options;
+    const { report, logger, coordinator, monotonic } = this.#options;
     const word = isCarillonError(error, 'OUT_OF_MEMORY')
       ? 'OOM'
       : serverWord((error as { cause?: unknown }).cause);
     const text = error instanceof Error ? error.message : String(error);
+    if (REFUSED_TO_ALL.includes(word)) coordinator.fed(monotonic());
     if (word === 'OOM' && this.#headroom.refused()) {
       this.#retry = 0;
       return;

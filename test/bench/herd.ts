@@ -4,8 +4,9 @@ import { type BenchResult, type Figures, interleaved, round3, type Side } from '
 import { startScheduler, startWorker } from './processes.js';
 import { Producer } from './producers.js';
 
-/** Jobs a ms that even a busy machine stores. */
-const SLOWEST_SUBMIT = 5;
+const DAY = 86_400_000;
+/** Jobs that show how fast this machine stores them; they stay pending. */
+const PROBED = 3000;
 
 /**
  * Jobs due all at one instant: from then to the start of the last handler, with one stock worker; and how many a
@@ -50,11 +51,14 @@ async function dispatchRate(redis: BenchRedis, jobs: number): Promise<number> {
   }
 }
 
-/** Adds the herd and returns when it is due; all of it is stored before that. */
+/** Adds the herd and returns when it is due; all of it is stored before that, on a slow or busy machine as well. */
 async function addHerd(redis: BenchRedis, side: Side, jobs: number): Promise<number> {
   const producer = new Producer(side, redis.url);
   try {
-    const due = Math.ceil(await redis.now()) + 2000 + jobs / SLOWEST_SUBMIT;
+    const probing = Math.floor(await redis.now());
+    await producer.add(PROBED, () => probing + DAY, { idPrefix: 'probe-' });
+    const each = ((await redis.now()) - probing) / PROBED;
+    const due = Math.ceil((await redis.now()) + 2000 + 2 * each * jobs);
     await producer.add(jobs, () => due);
     if ((await redis.now()) > due - 500) {
       throw new Error(`${side} took too long to store ${jobs} jobs: the machine is too busy to measure`);

@@ -6,11 +6,13 @@ import { arch, cpus, release, type } from 'node:os';
 import { parseArgs } from 'node:util';
 import Table from 'cli-table3';
 import { BenchRedis } from './bench-redis.js';
+import { fireTimes } from './cron.js';
 import { type BenchResult, SIDES } from './figures.js';
 import { herd } from './herd.js';
 import { idle } from './idle.js';
 import { memory } from './memory.js';
 import { pop } from './pop.js';
+import { schedules } from './schedules.js';
 import { steady } from './steady.js';
 import { submit } from './submit.js';
 
@@ -28,6 +30,8 @@ const BENCHES: Record<string, Bench> = {
   steady: { jobs: 1000, rounds: 3, says: 'lag at 50 jobs a second', run: steady },
   pop: { jobs: 1_000_000, rounds: 9, says: 'what dispatch costs, by what is pending', run: pop },
   idle: { jobs: 1_000_000, rounds: 1, says: 'what an idle scheduler asks of Redis', run: idle },
+  schedules: { jobs: 10_000, rounds: 1, says: 'schedules that fire together every 5 s', run: schedules },
+  'fire-times': { jobs: 2_000_000, rounds: 7, says: 'cron arithmetic beside cron-parser', run: fireTimes },
 };
 
 const { bench, jobs, rounds, json } = options();

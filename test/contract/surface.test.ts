@@ -13,9 +13,9 @@ const KINDS = ['passed through', 'timers too', 'refused'];
 /** The rows of the table below a heading of the document. */
 function tableBelow(heading: string): { method: string; here: string; note: string }[] {
   const section = DOC.split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? '';
-  return [...section.matchAll(/^\| `(\w+)` \| ([^|]+) \|([^|]*)\|$/gm)].map(([, method, here, note]) => ({
+  return [...section.matchAll(/^\| `(\w+)` *\| ([^|]+)\|([^|]*)\|$/gm)].map(([, method, here, note]) => ({
     method: method ?? '',
-    here: here ?? '',
+    here: here?.trim() ?? '',
     note: note?.trim() ?? '',
   }));
 }

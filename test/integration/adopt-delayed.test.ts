@@ -217,6 +217,27 @@ describe('what stays in BullMQ', () => {
   });
 });
 
+test('a key of the wrong type keeps its job where it is, and no other', async ({ task }) => {
+  const { stock, ours } = await bullmqPair(task);
+  const { client } = ours.backend.shard;
+  await stock.add('x', {}, { jobId: 'a', delay: HOUR, deduplication: { id: 'd' } });
+  await stock.add('x', {}, { jobId: 'b', delay: HOUR });
+  await stock.add('x', {}, { jobId: 'c', delay: HOUR });
+  await client.del(stock.toKey('de:d'));
+  await client.lpush(stock.toKey('de:d'), 'x');
+  await client.del(stock.toKey('b'));
+  await client.set(stock.toKey('b'), 'x');
+  const reason = 'a key that BullMQ keeps of it has the wrong type';
+  const { moved, examples } = await adoptDelayed(ours);
+  expect(moved).toBe(1);
+  expect([...examples].sort((x, y) => (x.id < y.id ? -1 : 1))).toEqual([
+    { id: 'a', reason },
+    { id: 'b', reason },
+  ]);
+  expect(await stock.getDelayedCount()).toBe(2);
+  expect(await ours.backend.pending.counts()).toMatchObject({ scheduled: 1 });
+});
+
 test('a delayed set of another type is a broken queue, and nothing is written', async ({ task }) => {
   const { ours } = await bullmqPair(task);
   const { shard } = ours.backend;

@@ -60,6 +60,16 @@ describe('each bench runs small and prints its figures', { timeout: 120_000 }, (
     expect(carillon.commandsSentPerSecond).toBeLessThan(20);
     expect(carillon.commandsByInfoPerSecond).toBeLessThan(20);
   });
+
+  test('schedules', async () => {
+    const result = await run('schedules', 20);
+    expectRatio(result, 'lagP99Ms');
+    expect(result.carillon.firedPercent).toBe(100);
+  });
+
+  test('fire-times', async () => {
+    expect((await run('fire-times', 2000)).ratio).toBeGreaterThan(1);
+  });
 });
 
 test('a bench that does not exist, and a count that is none, are refused', async () => {

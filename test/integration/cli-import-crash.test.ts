@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { Admin } from '../../src/index.js';
 import { bullmqPair } from '../support/bullmq-pair.js';
 import { eventually } from '../support/eventually.js';
 import { sharedRedisUrl } from '../support/namespace.js';
@@ -53,4 +54,7 @@ test('kill -9 in the middle: each job stands in one place, and a repeat finishes
     return true;
   });
   expect(seen.size).toBe(JOBS);
+  const admin = new Admin({ connection: sharedRedisUrl(), prefix });
+  const { findings } = await admin.doctor().finally(() => admin.close());
+  expect(findings.filter(({ check }) => check !== 'leader')).toEqual([]);
 });

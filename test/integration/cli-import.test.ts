@@ -124,6 +124,7 @@ not translated
     [['import', 'crontab', '/nowhere/at/all', '--yes'], /cannot be read/],
     [['import', 'crontab', 'x', '--tz', 'local'], /INVALID_TIME_ZONE/],
     [['import', 'crontab', 'x', '--missed', 'never'], /skip, latest, all/],
+    [['import', 'crontab', 'x', '--queue', 'a:b'], /INVALID_ID/],
     [['import', 'crontab'], /missing required argument/],
     [['import', 'expressions', 'x', '--queue', 'q'], /dialect/],
     [['import', 'expressions', 'x', '--queue', 'q', '--dialect', 'cron4j'], /quartz, spring, eventbridge/],

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { Queue as BullQueue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { Queue } from '../../src/client/queue.js';
 import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
 import { Cli, compileCli } from './cli-process.js';
 
@@ -112,8 +113,11 @@ describe('jobs', { timeout: 60_000 }, () => {
 
   test('a long list comes in pages; a page on a screen says how to go on', async ({ task }) => {
     const { cli } = setup(task);
-    for (const id of ['a', 'b', 'c', 'd', 'e'])
-      await cli.text('jobs', 'add', 'emails', 'send', '--id', id, '--at', AT);
+    const queue = new Queue('emails', { connection: cli.redis, prefix: cli.prefix });
+    onTestFinished(() => queue.close());
+    await queue.addBulk(
+      ['a', 'b', 'c', 'd', 'e'].map((jobId) => ({ name: 'send', data: {}, opts: { jobId, at: AT } })),
+    );
     const ids: string[] = [];
     let cursor: string | null = null;
     do {

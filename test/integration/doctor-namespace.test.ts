@@ -345,9 +345,7 @@ describe('BullMQ’s side', () => {
   test('a queue that stays marked', async ({ task }) => {
     const patient = await Patient.admit(task);
     await patient.client.hset(patient.keys.queues, 'q:broken', `${NOW - 2000}|wait is a string`);
-    expect(await patient.findings()).toEqual([
-      'error queue q: it is parked, last found broken 2s ago: wait is a string',
-    ]);
+    expect(await patient.findings()).toEqual(['error queue q: it is parked for 2s: wait is a string']);
   });
 
   test('ids in the lists without their jobs', async ({ task }) => {

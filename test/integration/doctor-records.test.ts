@@ -142,6 +142,14 @@ describe('a record itself', () => {
     expect(finding).toMatch(new RegExp(`^error record ${ID}: bucket ${B}: not a record.*ends early`));
   });
 
+  test('a format of no version', async ({ task }) => {
+    const patient = await Patient.admit(task);
+    const bytes = packRecord(jobModel({ at: LATER }));
+    bytes.writeUInt8(7 * 16, 0);
+    await patient.plant(ID, jobModel({ at: LATER }), { bytes });
+    expect(await patient.findings()).toEqual([expect.stringContaining(`error record ${ID}: bucket ${B}`)]);
+  });
+
   test('a newer format', async ({ task }) => {
     const patient = await Patient.admit(task);
     const bytes = packRecord(jobModel({ at: LATER }));

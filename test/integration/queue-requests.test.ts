@@ -124,3 +124,39 @@ test('ifExists: replace, sent again, is still a replacement', async ({ task }) =
   expect(replaced.answer).toBe('replaced');
   expect(await queue.getJob('versioned')).toMatchObject({ data: { v: 2 }, delay: 2 * HOUR });
 });
+
+test('at its quota, a queue still answers repeats and what waits already', async ({ task }) => {
+  const { queue, proxy } = await behindProxy(task, { maxPending: 2 });
+  proxy.dropReplies(1, 'last-place');
+  const last = await queue.add('x', {}, { jobId: 'last-place', delay: HOUR });
+  expect(last.answer).toBe('created');
+  expect((await queue.add('x', {}, { jobId: 'last-place', delay: HOUR })).answer).toBe('existing');
+  const replaced = await queue.add('x', {}, { jobId: 'last-place', delay: 2 * HOUR, ifExists: 'replace' });
+  expect(replaced.answer).toBe('replaced');
+  await expect(queue.add('x', {}, { jobId: 'no-place', delay: HOUR })).rejects.toMatchObject({
+    code: 'QUOTA',
+  });
+  const bulk = ['warm-up', 'last-place', 'no-place'].map((jobId) => ({
+    name: 'x',
+    data: {},
+    opts: { jobId, delay: HOUR },
+  }));
+  await expect(queue.addBulk(bulk)).rejects.toMatchObject({ code: 'QUOTA' });
+  expect((await queue.addBulk(bulk.slice(0, 2))).map(({ answer }) => answer)).toEqual([
+    'existing',
+    'existing',
+  ]);
+});
+
+test('a bulk stops at the first call that fails', async ({ task }) => {
+  const { queue } = await behindProxy(task, { maxPending: 1000 });
+  const jobs = Array.from({ length: 5000 }, (_, n) => ({
+    name: 'x',
+    data: {},
+    opts: { jobId: `b${n}`, delay: HOUR },
+  }));
+  await expect(queue.addBulk(jobs, { requestId: 'r' })).rejects.toMatchObject({ code: 'QUOTA' });
+  const stored = await queue.getDelayedCount();
+  expect(stored).toBe(751);
+  await expect(queue.addBulk(jobs.slice(0, 999), { requestId: 'r' })).resolves.toHaveLength(999);
+});

@@ -70,7 +70,15 @@ export class FaultProxy {
     }
   }
 
-  /** Ends `suspend()` and `pause()`. */
+  /** A black hole for the connections that are open now; new ones work. */
+  freezeOpen(): void {
+    for (const link of this.#links) {
+      link.gates.up.close();
+      link.gates.down.close();
+    }
+  }
+
+  /** Ends `suspend()`, `pause()` and `freezeOpen()`. */
   async resume(): Promise<void> {
     this.#paused.clear();
     for (const link of this.#links) {

@@ -183,11 +183,25 @@ export class ScheduleWorld {
     return (await this.spine.client.lrange(this.spine.bull(QUEUE, 'wait'), 0, -1)).reverse();
   }
 
+  /** Ends every run that stands in the queue, as a worker that keeps no finished job would; {@link runs} keeps its id. */
+  async endRuns(): Promise<void> {
+    const keys = (await this.runIds()).map((id) => this.spine.bull(QUEUE, id));
+    if (keys.length > 0) await this.spine.client.del(...keys);
+  }
+
   /** Forgets the runs so far, as a worker that keeps no finished jobs would. */
   async clearRuns(): Promise<void> {
     const ids = await this.runIds();
     const keys = ids.map((id) => this.spine.bull(QUEUE, id));
     await this.spine.client.del(this.spine.bull(QUEUE, 'wait'), ...keys);
+  }
+
+  /** What became of a schedule's ticks, oldest first: `<what> <scheduled time> <reason>`. */
+  async ledger(id: string): Promise<string[]> {
+    const rows = await this.spine.schedules.ledger(QUEUE, id);
+    return rows.map(({ what, scheduledFor, reason }) =>
+      `${what} ${new Date(scheduledFor).toISOString().replace('.000Z', 'Z')} ${reason}`.trim(),
+    );
   }
 
   /** What ended without a run, oldest first: `<what> <scheduled time> <reason>`. */

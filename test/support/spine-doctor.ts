@@ -10,6 +10,8 @@ import type { Spine } from './spine.js';
 export async function expectHealthy(spine: Spine, ...except: DoctorCheck[]): Promise<void> {
   const virtualClock = (await spine.client.exists(spine.keys.clock)) === 1;
   const { namespace, prefix } = spine;
+  // A virtual clock leaps past every heartbeat.
+  if (virtualClock) except.push('leader');
   const { findings } = await examine(spine.client, { namespace, prefix, virtualClock }, { pause: 300 });
   expect(findings.filter(({ check }) => !except.includes(check))).toEqual([]);
 }

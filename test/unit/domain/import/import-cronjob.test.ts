@@ -144,6 +144,17 @@ describe('lateness', () => {
   });
 });
 
+test('a run past activeDeadlineSeconds holds up no later one, and is not ended: both are told', () => {
+  const found = imported(aCronJob({}, { activeDeadlineSeconds: 5400 }));
+  expect(found.definition.runTimeout).toBe('1h30m');
+  expect(found.notTranslated).toContainEqual(
+    expect.stringMatching(/^activeDeadlineSeconds 5400: no run is ended/),
+  );
+  for (const activeDeadlineSeconds of [0, 31_536_000]) {
+    expect(imported(aCronJob({}, { activeDeadlineSeconds })).definition.runTimeout).toBeUndefined();
+  }
+});
+
 describe('names, labels, history', () => {
   test('namespace and labels become tags', () => {
     const found = imported(aCronJob({}, {}, {}, { namespace: 'tools', labels: { app: 'x', tier: 1 } }));

@@ -1,0 +1,64 @@
+import { setTimeout as rest } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Queue as BullQueue } from 'bullmq';
+import { Queue } from '../../src/index.js';
+import { spawnNode } from '../support/node-process.js';
+import type { BenchRedis } from './bench-redis.js';
+import { type BenchResult, type Figures, interleaved, round3, type Side } from './figures.js';
+import { startScheduler } from './processes.js';
+import type { TickReport } from './tick-worker.js';
+
+/** ms between ticks, and how many are counted; a small run only shows that the bench works. */
+const LARGE = { every: 5000, pattern: '*/5 * * * * *', periods: 6 };
+const SMALL = { every: 1000, pattern: '* * * * * *', periods: 3 };
+/** Schedules that are written at once. */
+const IN_FLIGHT = 200;
+
+/** So many schedules that all fire together every five seconds, and one stock worker: how many ticks run, how late. */
+export async function schedules(redis: BenchRedis, jobs: number, rounds: number): Promise<BenchResult> {
+  const { carillon, bullmq } = await interleaved(rounds, (side) => measure(redis, side, jobs));
+  const ratio = round3((carillon.lagP99Ms ?? NaN) / (bullmq.lagP99Ms ?? NaN));
+  return { name: 'schedules', jobs, rounds, carillon, bullmq, ratio };
+}
+
+async function measure(redis: BenchRedis, side: Side, count: number): Promise<Figures> {
+  const { every, pattern, periods } = count >= 1000 ? LARGE : SMALL;
+  await redis.empty();
+  const scheduler = side === 'carillon' ? await startScheduler(redis.url) : undefined;
+  const worker = spawnNode(fileURLToPath(new URL('tick-worker.ts', import.meta.url)), [redis.url]);
+  await worker.waitForLine('ready');
+  const connection = { url: redis.url };
+  const queue = side === 'carillon' ? new Queue('q', { connection }) : new BullQueue('q', { connection });
+  try {
+    const started = performance.now();
+    for (let from = 0; from < count; from += IN_FLIGHT) {
+      const ids = Array.from({ length: Math.min(IN_FLIGHT, count - from) }, (_, i) => `s${from + i}`);
+      await Promise.all(
+        ids.map((id) => queue.upsertJobScheduler(id, { pattern, tz: 'UTC' }, { name: 'tick' })),
+      );
+    }
+    const created = performance.now() - started;
+    // The tick that comes next may meet schedules that were only just made.
+    const first = (Math.ceil((await redis.now()) / every) + 1) * every;
+    const last = first + (periods - 1) * every;
+    const expected = count * periods;
+    worker.writeLine(`${first} ${last} ${expected}`);
+    const report = worker.waitForLine(/^\{/, 120_000);
+    // A tick that is later than two periods counts as one that did not run.
+    const late = rest(last + 2 * every - (await redis.now())).then(() => worker.writeLine('report'));
+    const { runs, doubled, early, p50, p99, max } = JSON.parse(await report) as TickReport;
+    if (side === 'carillon' && doubled + early > 0) throw new Error(`${doubled} doubled, ${early} early`);
+    void late;
+    return {
+      firedPercent: (runs / expected) * 100,
+      lagP50Ms: p50,
+      lagP99Ms: p99,
+      lagMaxMs: max,
+      upsertsPerSecond: (count / created) * 1000,
+    };
+  } finally {
+    await queue.close();
+    await worker.stop(60_000);
+    await scheduler?.stop();
+  }
+}
