@@ -12,7 +12,7 @@ function page(name: string): string {
 
 /** First cells of the tables of a page. */
 function firstCells(text: string): string[] {
-  return [...text.matchAll(/^\| `([^`]+)` \|/gm)].map(([, cell]) => cell as string);
+  return [...text.matchAll(/^\| `([^`]+)` +\|/gm)].map(([, cell]) => cell as string);
 }
 
 function leaves(command: Command, path: string[] = []): string[] {

@@ -506,7 +506,7 @@ describe('the newest due tick', () => {
     const now = T0 + 365 * DAY + 999;
     const started = performance.now();
     const found = ticks.resolve(stateOf({ last: T0, cur: T0 + SECOND }), now, { ...SERVED, servedFrom: now });
-    expect(performance.now() - started).toBeLessThan(50);
+    expect(performance.now() - started).toBeLessThan(250);
     expect(gist(found)).toMatchObject({
       cur: now - 999,
       skipped: { 'skipped missed': [T0 + SECOND, now - 999 - SECOND] },
@@ -518,7 +518,7 @@ describe('the newest due tick', () => {
     const newYear = Date.parse('2027-01-01T08:00:00Z');
     const started = performance.now();
     const found = ticks.newestDue(newYear + 300 * DAY, { tick: newYear, fireAt: newYear });
-    expect(performance.now() - started).toBeLessThan(50);
+    expect(performance.now() - started).toBeLessThan(250);
     expect(found.tick).toBe(newYear + HOUR - SECOND);
   });
 });
