@@ -33,16 +33,18 @@ end
 if replan and #found > 0 then
   local ver = takeInc(tag, now, #found)
   for i, record in ipairs(records) do
+    local ended = record.state == STATE_ENDED
     -- A new version, so that no answer to the old dates is committed.
     record.ver = ver + i - 1
     record.next, record.nextFire = 0, 0
     setFlag(record, FLAG_LAST, false)
-    if record.state == STATE_ENDED then
-      -- It may have ended for want of a free date only. Nothing up to now is made up for.
-      record.state = STATE_SCHEDULED
+    -- It may have ended for want of a free date only.
+    if ended then record.state = STATE_SCHEDULED end
+    if record.cur > now or (record.cur == 0 and ended) then
+      -- Nothing up to now is made up for; what comes after is computed anew, however late the planner gets to it.
+      record.cur, record.curFire = 0, 0
       record.last = math.max(record.last, now)
     end
-    if record.cur > 0 then setFlag(record, FLAG_OVERDUE, true) end
     storePending(tag, bucket, found[i], record, now)
   end
   flushHeads(tag, now)

@@ -1,5 +1,5 @@
 import { bucketOf } from '../domain/buckets.js';
-import { compileStored, type StoredPolicies } from '../domain/schedule.js';
+import { compileTimes, type StoredPolicies } from '../domain/schedule.js';
 import { type RecordState, STATES } from '../domain/states.js';
 import { decodeRecord, dueTimeOf, needsPlan, RECORD_FORMAT, type ScheduleRecord } from '../redis/record.js';
 import type { DoctorCheck, Problem, Severity } from './doctor-finding.js';
@@ -63,7 +63,7 @@ export function lookAtRecord(identity: string, bytes: Buffer): RecordLook {
 
 function whyUnplannable(identity: string, record: ScheduleRecord): string | undefined {
   try {
-    compileStored(JSON.parse(record.policies) as StoredPolicies, identity, record.anchor);
+    compileTimes(JSON.parse(record.policies) as StoredPolicies, identity, record.anchor);
     return undefined;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);

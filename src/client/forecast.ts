@@ -2,9 +2,12 @@ import type { Redis } from 'ioredis';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { BoundedMap } from '../domain/bounded-map.js';
 import { BUCKETS } from '../domain/buckets.js';
+import type { CalendarSet } from '../domain/calendar.js';
+import { calendarsOf } from '../domain/exclusions-definition.js';
 import { ForecastBuilder, type LoadForecast } from '../domain/forecast.js';
 import { checkQueueName, splitIdentity } from '../domain/ids.js';
 import type { StoredPolicies } from '../domain/schedule.js';
+import { CalendarStore } from '../redis/calendar-store.js';
 import { DueCounts } from '../redis/due-counts.js';
 import type { JobScripts } from '../redis/job-scripts.js';
 import { decodeRecord, dueTimeOf, type ScheduleRecord } from '../redis/record.js';
@@ -58,7 +61,7 @@ export async function forecastTimers(
   const counts = new DueCounts(shard);
   const now = await counts.now();
   const builder = new ForecastBuilder({ from: now, hours, peaks });
-  return new TimersReader(scripts, counts, builder, now, queue).read();
+  return new TimersReader(scripts, counts, new CalendarStore(shard), builder, now, queue).read();
 }
 
 /** One forecast while it is being read. */
@@ -71,6 +74,7 @@ class TimersReader {
   constructor(
     private readonly scripts: JobScripts,
     private readonly counts: DueCounts,
+    private readonly calendars: CalendarStore,
     private readonly builder: ForecastBuilder,
     private readonly now: number,
     private readonly queue: string | undefined,
@@ -108,12 +112,15 @@ class TimersReader {
     do {
       const page = await this.scripts.list(bucket, cursor, filter);
       cursor = page.cursor;
-      for (const { identity, bytes } of page.found) this.#addSchedule(identity, bytes, pending);
+      const calendars = await this.calendars.named(
+        page.found.flatMap(({ bytes }) => this.#calendarsOf(bytes)),
+      );
+      for (const { identity, bytes } of page.found) this.#addSchedule(identity, bytes, calendars, pending);
     } while (cursor !== '0');
     return pending;
   }
 
-  #addSchedule(identity: string, bytes: Buffer, pending: Map<string, number>): void {
+  #addSchedule(identity: string, bytes: Buffer, calendars: CalendarSet, pending: Map<string, number>): void {
     try {
       const record = decodeRecord(bytes) as ScheduleRecord;
       const { queue, jobId } = splitIdentity(identity);
@@ -122,6 +129,7 @@ class TimersReader {
         id: jobId,
         policies: this.#read(record.policies),
         createdAt: record.anchor,
+        calendars,
         count: record.count,
       });
       this.#schedules += 1;
@@ -135,6 +143,16 @@ class TimersReader {
       if (this.#problems.length < MOST_PROBLEMS) {
         this.#problems.push(`${identity}: ${error instanceof Error ? error.message : String(error)}`);
       }
+    }
+  }
+
+  /** The calendars that a schedule names; what cannot be read is told of later. */
+  #calendarsOf(bytes: Buffer): string[] {
+    if (!bytes.includes('"exclude":')) return [];
+    try {
+      return calendarsOf(this.#read((decodeRecord(bytes) as ScheduleRecord).policies).exclude);
+    } catch {
+      return [];
     }
   }
 

@@ -6,6 +6,7 @@ import { CarillonError } from '../domain/errors.js';
 import { tickRunId } from '../domain/ids.js';
 import { BullQueue, type BullQueueOptions, SpanKind, TelemetryAttributes } from '../queue/bullmq.js';
 import { TimerBackend } from '../queue/timer-backend.js';
+import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, type RedisConnectionOptions } from '../redis/connection.js';
 import { JobScripts } from '../redis/job-scripts.js';
 import { defaultNamespace } from '../redis/layout.js';
@@ -118,6 +119,7 @@ export class Queue<
       queueName: name,
       jobs: scripts,
       scripts: new ScheduleScripts(shard),
+      calendars: new CalendarStore(shard),
       stateOf: (runId) => this.getJobState(runId),
       encodeTemplate: (id, template) => encodeTemplate(id, template, this.jobsOpts, timers.maxPayload),
     });

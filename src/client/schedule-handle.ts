@@ -1,6 +1,10 @@
 import { checkInteger } from '../config/check.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
+import { calendarsOf } from '../domain/exclusions-definition.js';
+import type { ExplainedTick } from '../domain/exclusions-explain.js';
+import type { CompiledTiming } from '../domain/fire-times.js';
 import type { ExplainedTime } from '../domain/fire-times-explain.js';
+import { identityOf } from '../domain/ids.js';
 import { type Instant, parseInstant } from '../domain/instant.js';
 import { compileStored, type StoredPolicies } from '../domain/schedule.js';
 import { MAX_WAITING_RUNS, type ScheduleRecord } from '../redis/record.js';
@@ -57,17 +61,18 @@ export class ScheduleHandle {
   }
 
   /**
-   * Its next `count` ticks as they would come now, each with what a clock change did to it; without jitter. Fewer if
+   * Its next `count` ticks as they would come now, each with what a clock change did to it and what was excluded before
+   * it; without jitter. Fewer if
    * the schedule ends before.
    * @param count 1 to 1,000; defaults to 10.
    * @throws CarillonError NOT_FOUND, INVALID_OPTION
    */
-  async preview(count = 10): Promise<ExplainedTime[]> {
+  async preview(count = 10): Promise<(ExplainedTime & Partial<ExplainedTick>)[]> {
     checkInteger('count', count, 1, 1000);
     const { record, now } = await this.#read();
     const policies = JSON.parse(record.policies) as StoredPolicies;
     const left = policies.limit === undefined ? count : Math.max(0, policies.limit - record.count);
-    const timing = compileStored(policies, `${this.port.queueName}:${this.id}`, record.anchor);
+    const timing = await this.#compile(policies, record);
     return timing.explainNext(Math.max(now, record.last), Math.min(count, left));
   }
 
@@ -143,7 +148,7 @@ export class ScheduleHandle {
       });
     }
     const policies = JSON.parse(record.policies) as StoredPolicies;
-    const timing = compileStored(policies, `${this.port.queueName}:${this.id}`, record.anchor);
+    const timing = await this.#compile(policies, record);
     const ticks: number[] = [];
     for (let tick = timing.next(from - 1); tick !== undefined && tick <= to; tick = timing.next(tick)) {
       ticks.push(tick);
@@ -178,6 +183,11 @@ export class ScheduleHandle {
   async runs(count = Number.POSITIVE_INFINITY): Promise<ScheduleRunRow[]> {
     const rows = await this.port.scripts.ledger(this.port.queueName, this.id);
     return joinOutcomes(this.id, rows.slice(-count), (runId) => this.port.stateOf(runId));
+  }
+
+  async #compile(policies: StoredPolicies, record: ScheduleRecord): Promise<CompiledTiming> {
+    const calendars = await this.port.calendars.named(calendarsOf(policies.exclude));
+    return compileStored(policies, identityOf(this.port.queueName, this.id), record.anchor, calendars);
   }
 
   async #read(): Promise<{ record: ScheduleRecord; now: number }> {

@@ -1,4 +1,4 @@
-import { compileStored, MISSED_CODES, type MissedPolicy, type StoredPolicies } from '../domain/schedule.js';
+import { compileTimes, MISSED_CODES, type MissedPolicy, type StoredPolicies } from '../domain/schedule.js';
 import type { RecordState } from '../domain/states.js';
 import { decodeOptions } from '../queue/job-json.js';
 import type { ScheduleRecord, ScheduleRun } from '../redis/record.js';
@@ -70,7 +70,7 @@ function readDefinition(
   let definition: StoredPolicies = { missed: missedOf(record.missed) };
   try {
     definition = JSON.parse(record.policies) as StoredPolicies;
-    return { definition, warnings: compileStored(definition, identity, record.anchor).warnings };
+    return { definition, warnings: compileTimes(definition, identity, record.anchor).warnings };
   } catch (error) {
     return { definition, warnings: [`its definition cannot be read: ${(error as Error).message}`] };
   }

@@ -1,3 +1,4 @@
+import type { CalendarSet } from '../domain/calendar.js';
 import {
   compileStored,
   DEFAULT_GRACE,
@@ -28,6 +29,8 @@ export interface ReadSchedule {
   record: ScheduleRecord | undefined;
   /** The last tick of a deleted schedule of this id. */
   spentLast: number;
+  /** Those that the old or the new definition names. */
+  calendars: CalendarSet;
 }
 
 /**
@@ -40,14 +43,14 @@ export function writeOf(
   identity: string,
   policies: StoredPolicies,
   template: EncodedTemplate,
-  { now, record, spentLast }: ReadSchedule,
+  { now, record, spentLast, calendars }: ReadSchedule,
 ): ScheduleWrite | undefined {
   const text = JSON.stringify(policies);
   const keepTicks = record !== undefined && firesAtTheSameTimes(record, policies, identity);
   if (keepTicks && text === record.policies && isTemplateOf(record, template)) return undefined;
   const counted = record !== undefined && countsOn(record, policies);
   const anchor = counted ? record.anchor : now;
-  const ticks = new Ticks(compileStored(policies, identity, anchor), policies, identity);
+  const ticks = new Ticks(compileStored(policies, identity, anchor, calendars), policies, identity);
   const floor = Math.max(counted ? now : ticks.before(now), record?.last ?? 0, spentLast);
   const [cur, next] = keepTicks ? [] : twoTicks(ticks, floor, record?.count ?? 0);
   return {
@@ -60,7 +63,7 @@ export function writeOf(
     next: next?.tick ?? 0,
     nextFire: next?.fireAt ?? 0,
     ends: !keepTicks && cur === undefined,
-    ...overdueOf(record, identity, now),
+    ...overdueOf(record, identity, now, calendars),
     grace: policies.grace ?? DEFAULT_GRACE,
     runTimeout: policies.runTimeout ?? 0,
     missed: MISSED_CODES[policies.missed],
@@ -79,17 +82,18 @@ function overdueOf(
   record: ScheduleRecord | undefined,
   identity: string,
   now: number,
+  calendars: CalendarSet,
 ): Pick<ScheduleWrite, 'overdueTo' | 'overdueReason'> {
   const first = record?.cur ?? 0;
-  const to = record === undefined ? 0 : newestOf(record, identity, now);
+  const to = record === undefined ? 0 : newestOf(record, identity, now, calendars);
   return { overdueTo: to, overdueReason: spanReason(first, to || first, 'edited') };
 }
 
 /** 0 when none is due, or when this machine cannot read the definition. */
-function newestOf(record: ScheduleRecord, identity: string, now: number): number {
+function newestOf(record: ScheduleRecord, identity: string, now: number, calendars: CalendarSet): number {
   try {
     const old = JSON.parse(record.policies) as StoredPolicies;
-    return compileStored(old, identity, record.anchor).latest(record.cur - 1, now) ?? 0;
+    return compileStored(old, identity, record.anchor, calendars).latest(record.cur - 1, now) ?? 0;
   } catch {
     return 0;
   }

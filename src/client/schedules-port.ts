@@ -1,3 +1,4 @@
+import type { CalendarStore } from '../redis/calendar-store.js';
 import type { JobScripts } from '../redis/job-scripts.js';
 import type { ScheduleScripts } from '../redis/schedule-scripts.js';
 import type { EncodedTemplate } from './schedule-write.js';
@@ -16,6 +17,7 @@ export interface SchedulesPort {
   readonly queueName: string;
   readonly jobs: JobScripts;
   readonly scripts: ScheduleScripts;
+  readonly calendars: CalendarStore;
   /** BullMQ's state of a run; `unknown` when it keeps it no more. */
   stateOf(runId: string): Promise<string>;
   encodeTemplate(scheduleId: string, template: ScheduleTemplate): EncodedTemplate;

@@ -1,7 +1,9 @@
 import { setTimeout } from 'node:timers/promises';
 import { refuse } from '../config/check.js';
 import { BUCKETS } from '../domain/buckets.js';
+import type { CalendarSet } from '../domain/calendar.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
+import { calendarsOf } from '../domain/exclusions-definition.js';
 import { checkScheduleId, identityOf, splitIdentity } from '../domain/ids.js';
 import { checkSchedule, type ScheduleDefinition, type StoredPolicies } from '../domain/schedule.js';
 import { decodeRecord, type ScheduleRecord } from '../redis/record.js';
@@ -117,6 +119,18 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
     return results;
   }
 
+  /** A calendar that changed while a schedule was written may have passed it over. */
+  async #followCalendars(names: readonly string[], used: CalendarSet): Promise<void> {
+    if (names.length === 0) return;
+    const now = await this.port.calendars.named(names);
+    for (const name of names) {
+      const version = now.get(name)?.version;
+      if (version !== undefined && version !== used.get(name)?.version) {
+        await this.port.calendars.settle(name, version);
+      }
+    }
+  }
+
   /** One schedule's refusal does not stop the others. */
   async #changeOne(
     verb: keyof typeof CHANGES,
@@ -150,10 +164,19 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
       const { now, record, last: spentLast } = await jobs.get(queueName, id);
       if (record?.kind === 'job') throw idInUse(id);
       options.judge?.(now);
-      const write = writeOf(identityOf(queueName, id), policies, encoded, { now, record, spentLast });
+      const names = [...calendarsOf(policies.exclude), ...calendarsNamed(record)];
+      const calendars = await this.port.calendars.named(names);
+      const write = writeOf(identityOf(queueName, id), policies, encoded, {
+        now,
+        record,
+        spentLast,
+        calendars,
+      });
       if (write === undefined) return describeSchedule(queueName, id, record as ScheduleRecord);
       const written = await scripts.upsert(queueName, id, write, requestId);
-      if (written.status === 'OK') return describeSchedule(queueName, id, written.record);
+      if (written.status !== 'OK') continue;
+      await this.#followCalendars(names, calendars);
+      return describeSchedule(queueName, id, written.record);
     }
     throw new CarillonError(
       'CONFLICT',
@@ -165,6 +188,15 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
         retryable: true,
       },
     );
+  }
+}
+
+/** The calendars that a stored definition names; none where it cannot be read. */
+function calendarsNamed(record: ScheduleRecord | undefined): string[] {
+  try {
+    return calendarsOf((JSON.parse(record?.policies ?? '{}') as StoredPolicies).exclude);
+  } catch {
+    return [];
   }
 }
 

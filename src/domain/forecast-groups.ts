@@ -1,9 +1,10 @@
 import { BoundedMap } from './bounded-map.js';
+import type { CalendarSet } from './calendar.js';
 import { type CronPattern, usesSeed } from './cron.js';
 import { formatDuration } from './durations.js';
 import type { EveryTimes, FiringShape } from './forecast-shape.js';
 import { identityOf } from './ids.js';
-import { compileStored, type StoredPolicies } from './schedule.js';
+import { compileStored, compileTimes, type StoredPolicies } from './schedule.js';
 
 /** A schedule as far as a forecast needs it. */
 export interface ForecastDefinition {
@@ -12,6 +13,8 @@ export interface ForecastDefinition {
   readonly policies: StoredPolicies;
   /** What an `every` without anchor counts from, ms. */
   readonly createdAt: number;
+  /** Those that the definition names. */
+  readonly calendars?: CalendarSet;
   /** Ticks that fired so far; matters beside a `limit` only. */
   readonly count?: number;
 }
@@ -60,9 +63,10 @@ export class FiringGroups {
 /** Two definitions with one key fire at the same times and are written alike. */
 function keyOf(definition: ForecastDefinition, from: number): string {
   const { policies, count = 0 } = definition;
-  const { cron, tz, gap, fold, startDate, endDate, jitter, limit } = policies;
+  const { cron, tz, gap, fold, startDate, endDate, jitter, limit, exclude, onExcluded } = policies;
   const left = limit === undefined ? '' : limit - count;
-  const bounds = `${startDate ?? ''} ${endDate ?? ''} ${jitter ?? ''} ${left}`;
+  const excluded = exclude === undefined ? '' : `${JSON.stringify(exclude)} ${onExcluded ?? ''}`;
+  const bounds = `${startDate ?? ''} ${endDate ?? ''} ${jitter ?? ''} ${left} ${excluded}`;
   if (cron === undefined) {
     const every = intervalOf(definition, from);
     return every === undefined
@@ -88,7 +92,7 @@ const alikes = new BoundedMap<boolean>(10_000);
 
 /** What the identity and the age of a schedule make of its expressions. */
 function seededTimes({ queue, id, policies, createdAt }: ForecastDefinition): string {
-  const timing = compileStored(policies, identityOf(queue, id), createdAt);
+  const timing = compileTimes(policies, identityOf(queue, id), createdAt);
   const patterns = timing.rules.map(({ pattern }) => numberOf(pattern)).join(' ');
   return timing.everies.length > 0 ? `${patterns} ${createdAt}` : patterns;
 }
@@ -111,8 +115,8 @@ let lastNumber = 0;
  * schedules of one interval, each created at another moment, share some.
  */
 function intervalOf({ policies, createdAt }: ForecastDefinition, from: number): EveryTimes | undefined {
-  const { every, startDate, endDate, startsAtOnce } = policies;
-  if (every === undefined || startDate !== undefined || endDate !== undefined) return undefined;
+  const { every, startDate, endDate, startsAtOnce, exclude } = policies;
+  if (every === undefined || (startDate ?? endDate ?? exclude) !== undefined) return undefined;
   const anchor = startsAtOnce ? createdAt : (policies.anchor ?? createdAt);
   const base = anchor + (policies.phase ?? 0);
   // Up to its anchor an interval has no ticks.
@@ -122,11 +126,12 @@ function intervalOf({ policies, createdAt }: ForecastDefinition, from: number): 
 }
 
 function shapeOf(definition: ForecastDefinition, from: number): FiringShape {
-  const { queue, id, policies, createdAt } = definition;
+  const { queue, id, policies, createdAt, calendars } = definition;
   const { jitter = 0, limit } = policies;
   const remaining =
     limit === undefined ? Number.POSITIVE_INFINITY : Math.max(0, limit - (definition.count ?? 0));
-  const times = intervalOf(definition, from) ?? compileStored(policies, identityOf(queue, id), createdAt);
+  const times =
+    intervalOf(definition, from) ?? compileStored(policies, identityOf(queue, id), createdAt, calendars);
   return { label: labelOf(policies), jitter, remaining, times };
 }
 

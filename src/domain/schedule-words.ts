@@ -7,10 +7,14 @@ import {
   type StoredPolicies,
 } from './schedule.js';
 
+/** So many exclusions are named. */
+const MOST_EXCLUSIONS = 10;
+
 /** A schedule's policies as sentences, defaults spelled out: what the person on call wants to know at 3 a.m. */
 export function policyWords(policies: StoredPolicies): string[] {
   return [
     timesWords(policies),
+    ...exclusionWords(policies),
     missedWords(policies),
     overlapWords(policies),
     ...(policies.jitter
@@ -50,6 +54,21 @@ function timesWords({ cron, every, tz, gap, fold }: StoredPolicies): string {
     ...(fold === undefined ? [] : [`a repeated hour: ${fold}`]),
   ];
   return `It fires at ${(cron ?? []).join(' and ')}, ${zone} time${clock.length > 0 ? ` (${clock.join('; ')})` : ''}.`;
+}
+
+function exclusionWords({ exclude, onExcluded }: StoredPolicies): string[] {
+  if (exclude === undefined) return [];
+  const entries = exclude.map((entry) => {
+    if (typeof entry === 'string') return entry;
+    if ('calendar' in entry) return `the dates of calendar ${entry.calendar}`;
+    const [from, to] = [entry.from, entry.to].map((end) => (typeof end === 'number' ? iso(end) : end));
+    return `${from} to ${to}`;
+  });
+  const shown = entries.slice(0, MOST_EXCLUSIONS);
+  const more = entries.length > shown.length ? ` and ${entries.length - shown.length} more` : '';
+  const fate =
+    onExcluded === 'next' ? 'runs at the same time on the next date that is free' : 'does not exist';
+  return [`A tick on ${shown.join(', ')}${more} ${fate}.`];
 }
 
 function missedWords(policies: StoredPolicies): string {

@@ -1,5 +1,15 @@
+import type { CalendarSet } from './calendar.js';
 import { type Duration, parseDuration } from './durations.js';
 import { CarillonError, shortText } from './errors.js';
+import { compileExclusions, NO_CALENDARS } from './exclusions.js';
+import {
+  checkExclude,
+  checkOnExcluded,
+  type Exclusion,
+  type OnExcluded,
+  type StoredExclusion,
+} from './exclusions-definition.js';
+import { withExclusions } from './exclusions-timing.js';
 import { type CompiledTiming, compileSchedule } from './fire-times.js';
 import type { TimingDefinition } from './fire-times-definition.js';
 import { parseInstant } from './instant.js';
@@ -54,6 +64,10 @@ export interface ScheduleDefinition extends TimingDefinition {
   pauseOnFailure?: number;
   /** Rows of its ledger that are kept, 0 to 255. Defaults to 50. */
   keepRuns?: number;
+  /** When it does not fire: local dates, ranges, calendars. See docs/exclusions.md. */
+  exclude?: readonly Exclusion[];
+  /** An excluded tick: `skip` (the default) drops it, `next` runs it at the same time on the next date that is free. */
+  onExcluded?: OnExcluded;
   /** Words to find it by: up to 32, of up to 100 characters. */
   tags?: readonly string[];
 }
@@ -82,6 +96,8 @@ export interface StoredPolicies {
   runTimeout?: number;
   pauseOnFailure?: number;
   keepRuns?: number;
+  exclude?: StoredExclusion[];
+  onExcluded?: 'next';
   tags?: string[];
   /** BullMQ's `every`: the first tick is the moment of creation. */
   startsAtOnce?: true;
@@ -145,6 +161,8 @@ const POLICY_KEYS = [
   'runTimeout',
   'pauseOnFailure',
   'keepRuns',
+  'exclude',
+  'onExcluded',
   'tags',
 ] as const;
 /** Every option of a schedule, for messages about unknown ones. */
@@ -166,7 +184,11 @@ export function checkSchedule(definition: ScheduleDefinition, seed: string): Sto
     );
   }
   const given = definition as ScheduleDefinition & Record<string, unknown>;
-  checkTimes(given, seed);
+  const timing = checkTimes(given, seed);
+  const exclude = checkExclude(given.exclude);
+  const onExcluded = checkOnExcluded(given.onExcluded, exclude);
+  // Refuses what cannot be moved; the dates do not matter to that.
+  withExclusions(timing, compileExclusions([], timing.tz), onExcluded);
   const missed = oneOf('missed', given.missed, Object.keys(MISSED_CODES) as MissedPolicy[]);
   if (missed === undefined)
     throw invalid('missed', undefined, 'is missing', "write 'skip', 'latest' or 'all'");
@@ -212,6 +234,8 @@ export function checkSchedule(definition: ScheduleDefinition, seed: string): Sto
           }),
     pauseOnFailure: wholeNumber('pauseOnFailure', given.pauseOnFailure, 1, 255),
     keepRuns: wholeNumber('keepRuns', given.keepRuns, 0, 255),
+    exclude,
+    onExcluded,
     tags: checkTags(given.tags),
   });
 }
@@ -241,15 +265,15 @@ function unless<T extends string, D extends T>(standard: D, value: T | undefined
 }
 
 /** What names instants, and an option that nobody reads. The timing knows the names that other libraries use. */
-function checkTimes(given: Record<string, unknown>, seed: string): void {
+function checkTimes(given: Record<string, unknown>, seed: string): CompiledTiming {
   const isUnknown = (key: string) => given[key] !== undefined && !SCHEDULE_KEYS.includes(key);
   const unknown = Object.keys(given).find(isUnknown);
   const asked = unknown === undefined ? TIMING_KEYS : [...TIMING_KEYS, unknown];
   const timing = Object.fromEntries(
     asked.filter((key) => given[key] !== undefined).map((key) => [key, given[key]]),
   );
-  compileSchedule(timing as TimingDefinition, { seed, createdAt: 0 });
-  if (unknown === undefined) return;
+  const compiled = compileSchedule(timing as TimingDefinition, { seed, createdAt: 0 });
+  if (unknown === undefined) return compiled;
   const meant = nearestWord(unknown, SCHEDULE_KEYS);
   throw invalid(
     unknown,
@@ -259,8 +283,26 @@ function checkTimes(given: Record<string, unknown>, seed: string): void {
   );
 }
 
-/** The stored form, ready to be asked for times. `createdAt` in ms is what `every` without an anchor counts from. */
-export function compileStored(policies: StoredPolicies, seed: string, createdAt: number): CompiledTiming {
+/**
+ * The stored form, ready to be asked for times.
+ * @param createdAt what `every` without an anchor counts from, ms.
+ * @param calendars those that the definition names, see `calendarsOf`.
+ * @throws CarillonError NOT_FOUND for a calendar that is not among them
+ */
+export function compileStored(
+  policies: StoredPolicies,
+  seed: string,
+  createdAt: number,
+  calendars: CalendarSet = NO_CALENDARS,
+): CompiledTiming {
+  const timing = compileTimes(policies, seed, createdAt);
+  const { exclude, onExcluded } = policies;
+  if (exclude === undefined) return timing;
+  return withExclusions(timing, compileExclusions(exclude, timing.tz, calendars), onExcluded);
+}
+
+/** The same without its exclusions. */
+export function compileTimes(policies: StoredPolicies, seed: string, createdAt: number): CompiledTiming {
   const { cron, every, phase, tz, gap, fold, startDate, endDate, limit } = policies;
   const anchor = policies.startsAtOnce ? Math.max(policies.startDate ?? 0, createdAt) : policies.anchor;
   return compileSchedule(
@@ -286,8 +328,9 @@ export function compileStored(policies: StoredPolicies, seed: string, createdAt:
  * @throws CarillonError when the definition cannot be compiled (any more: a zone may be unknown on this machine).
  */
 export function timingText(policies: StoredPolicies, seed: string): string {
-  const { canonical } = compileStored(policies, seed, 0);
-  return JSON.stringify([canonical, policies.jitter ?? 0, policies.startsAtOnce ?? false]);
+  const { canonical } = compileTimes(policies, seed, 0);
+  const { jitter = 0, startsAtOnce = false, exclude = [], onExcluded = 'skip' } = policies;
+  return JSON.stringify([canonical, jitter, startsAtOnce, exclude, exclude.length > 0 && onExcluded]);
 }
 
 function checkTags(tags: unknown): string[] | undefined {

@@ -1,6 +1,9 @@
+import type { CalendarSet } from '../domain/calendar.js';
 import { isCarillonError } from '../domain/errors.js';
+import { calendarsOf } from '../domain/exclusions-definition.js';
 import { compileStored, type StoredPolicies } from '../domain/schedule.js';
 import { spanReason, Ticks } from '../domain/ticks.js';
+import type { CalendarStore } from '../redis/calendar-store.js';
 import type { LeaderScripts, OwnedRange, PlanAnswer, PlanItem } from '../redis/leader-scripts.js';
 import { decodeRecord, FLAGS, MAX_WAITING_RUNS, type ScheduleRecord } from '../redis/record.js';
 import type { Logger } from '../support/logger.js';
@@ -18,7 +21,10 @@ const RETRIES = 5;
 export class Planner {
   readonly #failures = new Map<string, number>();
 
-  constructor(private readonly logger: Logger) {}
+  constructor(
+    private readonly logger: Logger,
+    private readonly calendars: CalendarStore,
+  ) {}
 
   /** Works one batch. True when there may be more. */
   async plan(
@@ -32,7 +38,8 @@ export class Planner {
       await scripts.refreshHeads(owned);
       return false;
     }
-    const answers = items.map((item) => this.#answer(item, now, servedFrom(owned, item.bucket)));
+    const calendars = await this.calendars.named(items.flatMap(calendarsNamed));
+    const answers = items.map((item) => this.#answer(item, now, servedFrom(owned, item.bucket), calendars));
     const { outcomes } = await scripts.setNext(owned, answers);
     outcomes.forEach((outcome, index) => {
       const answer = answers[index] as PlanAnswer;
@@ -55,14 +62,14 @@ export class Planner {
     if (refused) this.logger.error({ schedule, reason: refused.reason }, 'refused to catch up');
   }
 
-  #answer(item: PlanItem, now: number, since: number): PlanAnswer {
+  #answer(item: PlanItem, now: number, since: number, calendars: CalendarSet): PlanAnswer {
     const target = { bucket: item.bucket, identity: item.identity, inc: '', ver: '' };
     if (item.record.length === 0) return { ...target, op: 'forget' };
     try {
       const record = decodeRecord(item.record);
       if (record.kind !== 'schedule') return { ...target, op: 'forget' };
       Object.assign(target, { inc: String(record.inc), ver: String(record.ver) });
-      const answer = answerFor(target, record, now, since);
+      const answer = answerFor(target, record, now, since, calendars);
       this.#failures.delete(item.identity);
       return answer;
     } catch (error) {
@@ -92,9 +99,16 @@ interface Target {
 }
 
 /** What to do with a schedule that is on plan. Pure; `since`: its bucket is served without a break since then. */
-function answerFor(target: Target, record: ScheduleRecord, now: number, since: number): PlanAnswer {
+function answerFor(
+  target: Target,
+  record: ScheduleRecord,
+  now: number,
+  since: number,
+  calendars: CalendarSet,
+): PlanAnswer {
   const policies = JSON.parse(record.policies) as StoredPolicies;
-  const ticks = new Ticks(compileStored(policies, target.identity, record.anchor), policies, target.identity);
+  const timing = compileStored(policies, target.identity, record.anchor, calendars);
+  const ticks = new Ticks(timing, policies, target.identity);
   const { last, cur, next, count } = record;
   const state = { last, cur, next, count, createdAt: record.anchor };
   const has = (flag: number) => (record.flags & flag) !== 0;
@@ -134,4 +148,16 @@ function answerFor(target: Target, record: ScheduleRecord, now: number, since: n
 /** Since when a bucket is served without a break; 0 if it is not ours any more: its answer will be refused. */
 function servedFrom(owned: readonly OwnedRange[], bucket: number): number {
   return owned.find((range) => bucket >= range.first && bucket <= range.last)?.servedFrom ?? 0;
+}
+
+/** The calendars that a schedule names; none where it cannot be read, which its answer will tell. */
+function calendarsNamed({ record }: PlanItem): string[] {
+  // Few do: the others are not read twice.
+  if (!record.includes('"exclude":')) return [];
+  try {
+    const { policies } = decodeRecord(record) as ScheduleRecord;
+    return calendarsOf((JSON.parse(policies) as StoredPolicies).exclude);
+  } catch {
+    return [];
+  }
 }

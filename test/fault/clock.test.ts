@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Coordinator, Term } from '../../src/coordination/coordinator.js';
 import { StandaloneCoordinator } from '../../src/coordination/standalone.js';
+import { CalendarStore } from '../../src/redis/calendar-store.js';
 import { HeartbeatScripts } from '../../src/redis/heartbeat-scripts.js';
 import { DispatchReport } from '../../src/scheduler/dispatch-report.js';
 import { Planner } from '../../src/scheduler/planner.js';
@@ -50,7 +51,7 @@ async function startLoop(spine: Spine, clock: ManualClock, coordinator: Coordina
   const loop = new ShardLoop({
     scripts: spine.leader,
     coordinator,
-    planner: new Planner(logger),
+    planner: new Planner(logger, new CalendarStore(spine.shard)),
     report,
     logger,
     monotonic,

@@ -3,7 +3,6 @@ import { Calendars } from '../../src/client/calendars.js';
 import { readCalendar } from '../../src/domain/calendar.js';
 import { compileExclusions } from '../../src/domain/exclusions.js';
 import { CalendarStore } from '../../src/redis/calendar-store.js';
-import { FLAGS } from '../../src/redis/record.js';
 import type { ScheduleWrite } from '../../src/redis/schedule-scripts.js';
 import { aJob, aSchedule } from '../support/builders.js';
 import { INC, NOW, Spine } from '../support/spine.js';
@@ -216,18 +215,20 @@ describe('calendar-users', () => {
     const { spine, store } = await planted(task);
     const { result, changes } = await changesOf(spine, () => store.settle('uk', 1));
     expect(result).toBe(4);
-    const anew = { ver: expect.any(Number), next: 0, nextFire: 0, flags: FLAGS.overdue | FLAGS.ver };
+    const anew = { ver: expect.any(Number), cur: 0, curFire: 0, next: 0, nextFire: 0, last: NOW };
     expect(changes).toMatchObject({
       'jobs q:future': anew,
       'due q:future': null,
       'plan q:future': NOW,
-      'jobs q:overdue': anew,
-      'due q:overdue': null,
+      // Its time has come: it is run as it was planned, and only what follows is computed anew.
+      'jobs q:overdue': { ver: expect.any(Number), next: 0, nextFire: 0 },
       'plan q:overdue': NOW,
       'jobs q:paused': anew,
       'jobs q:ended': { ver: expect.any(Number), state: 'scheduled', last: NOW },
       'plan q:ended': NOW,
     });
+    expect(changes).not.toHaveProperty('due q:overdue');
+    expect(changes['jobs q:overdue']).not.toHaveProperty('cur');
     expect(Object.keys(changes).filter((name) => /other|data|job |paused/.test(name))).toEqual([
       'jobs q:paused',
     ]);

@@ -6,6 +6,7 @@ import { encodeTemplate } from '../../src/client/schedule-template.js';
 import { Schedules } from '../../src/client/schedules.js';
 import type { SchedulerOptions } from '../../src/config/scheduler-options.js';
 import { BUCKETS } from '../../src/domain/buckets.js';
+import { CalendarStore } from '../../src/redis/calendar-store.js';
 import type { OwnedRange } from '../../src/redis/leader-scripts.js';
 import type { ScriptChoices } from '../../src/redis/script-source.js';
 import { Planner } from '../../src/scheduler/planner.js';
@@ -32,10 +33,16 @@ export class ScheduleWorld {
     readonly spine: Spine,
     private readonly choices: ScriptChoices,
   ) {
-    this.schedules = new Schedules({
+    this.schedules = this.withCalendars(new CalendarStore(spine.shard));
+  }
+
+  /** The schedules, which ask `calendars`. */
+  withCalendars(calendars: CalendarStore): Schedules {
+    return new Schedules({
       queueName: QUEUE,
-      jobs: spine.jobs,
-      scripts: spine.schedules,
+      jobs: this.spine.jobs,
+      scripts: this.spine.schedules,
+      calendars,
       stateOf: (runId) => this.queue.getJobState(runId),
       encodeTemplate: (id, template) => encodeTemplate(id, template, {}, 1_000_000),
     });
@@ -156,7 +163,11 @@ export class ScheduleWorld {
   /** One batch of the planner alone, as the leader of `owned`: what a scheduler does between two pops. */
   async plan(owned: readonly OwnedRange[]): Promise<void> {
     const buckets = Array.from({ length: BUCKETS }, (_, bucket) => bucket);
-    await new Planner(defaultLogger()).plan(this.spine.leader, owned, buckets);
+    await new Planner(defaultLogger(), new CalendarStore(this.spine.shard)).plan(
+      this.spine.leader,
+      owned,
+      buckets,
+    );
   }
 
   /** Every schedule, by id. */
