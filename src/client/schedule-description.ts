@@ -8,6 +8,8 @@ import type { ScheduleInfo } from './schedule-info.js';
 export interface ScheduleRunRow extends LedgerRow {
   /** The run's id in BullMQ; undefined for a tick that did not run. */
   runId: string | undefined;
+  /** How long after its scheduled time it went into the queue, jitter included; ms. */
+  lateBy: number | undefined;
   /** BullMQ's state of it (`completed`, `failed`, `active`, …); `unknown` when it keeps it no more. */
   outcome: string | undefined;
 }
@@ -34,9 +36,11 @@ export async function joinOutcomes(
 ): Promise<ScheduleRunRow[]> {
   return Promise.all(
     rows.map(async (row) => {
-      if (!RAN.has(row.what)) return { ...row, runId: undefined, outcome: undefined };
+      if (!RAN.has(row.what)) return { ...row, runId: undefined, lateBy: undefined, outcome: undefined };
       const runId = tickRunId(scheduleId, row.scheduledFor) + row.suffix;
-      return { ...row, runId, outcome: await stateOf(runId) };
+      // TIME may have stepped back meanwhile.
+      const lateBy = Math.max(0, row.at - row.scheduledFor);
+      return { ...row, runId, lateBy, outcome: await stateOf(runId) };
     }),
   );
 }
