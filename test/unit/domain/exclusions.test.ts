@@ -339,6 +339,76 @@ describe('next', () => {
     ]);
   });
 
+  test('several names of one excluded instant each move by their own time of day', () => {
+    // 02:00, shifted, and 03:00 both stand for the instant of the change; only that one is excluded.
+    const change = '2026-03-08T07:00:00Z';
+    const timing = excluding({
+      cron: '*/20 0-4 * * 0',
+      tz: 'America/New_York',
+      exclude: [{ from: change, to: change }],
+      onExcluded: 'next',
+    });
+    const monday = timesAfter(timing, '2026-03-08T09:00:00Z', 2).map((time) => time?.slice(5, 16));
+    expect(monday).toEqual(['03-09T06:00', '03-09T07:00']);
+  });
+
+  test('a time that the clock skips on the next date passes over it alone', () => {
+    // Chatham skips 02:45 to 03:45 on 27 September 2026, a Sunday.
+    const timing = excluding({
+      cron: '0 0-4 * * 6',
+      tz: 'Pacific/Chatham',
+      gap: 'skip',
+      exclude: ['2026-09-26'],
+      onExcluded: 'next',
+    });
+    const local = (time: string | undefined) =>
+      new Date(Date.parse(time ?? '')).toLocaleString('sv', { timeZone: 'Pacific/Chatham' }).slice(8, 16);
+    expect(timesAfter(timing, '2026-09-25T00:00:00Z', 5).map(local)).toEqual([
+      '27 00:00',
+      '27 01:00',
+      '27 02:00',
+      '27 04:00',
+      '28 03:00',
+    ]);
+  });
+
+  test('times moved into a short gap keep their order', () => {
+    // Lord Howe skips 02:00 to 02:30: 02:15 runs at 02:45, after 02:40.
+    const timing = excluding({
+      cron: '15,40 2 3 10 *',
+      tz: 'Australia/Lord_Howe',
+      exclude: ['2026-10-03'],
+      onExcluded: 'next',
+    });
+    expect(timesAfter(timing, '2026-09-01T00:00:00Z', 2)).toEqual([
+      '2026-10-03T15:40:00.000Z',
+      '2026-10-03T15:45:00.000Z',
+    ]);
+  });
+
+  test('a tick of the first excluded date moves past a day of 23 hours', () => {
+    const timing = excluding({
+      cron: '0 0 7 3 *',
+      tz: 'America/New_York',
+      exclude: [{ from: '2026-03-07', to: '2026-03-10' }],
+      onExcluded: 'next',
+    });
+    expect(timesAfter(timing, '2026-03-01T00:00:00Z', 1)).toEqual(['2026-03-11T04:00:00.000Z']);
+  });
+
+  test('a range that begins at noon moves the evening first, and the morning not at all', () => {
+    const timing = excluding({
+      cron: '0 6,18 * * 1',
+      exclude: [{ from: '2026-06-15T12:00:00Z', to: '2026-06-17T12:00:00Z' }],
+      onExcluded: 'next',
+    });
+    expect(timesAfter(timing, '2026-06-14T00:00:00Z', 3)).toEqual([
+      '2026-06-15T06:00:00.000Z',
+      '2026-06-17T18:00:00.000Z',
+      '2026-06-22T06:00:00.000Z',
+    ]);
+  });
+
   test('what clock changes long ago skipped does not move, and what they left does', () => {
     // Casey put its clock forward from 00:01 to 03:01 on the first Sundays of October 2020 to 2022.
     const timing = excluding({
