@@ -6,7 +6,7 @@ import { HeartbeatScripts } from '../../src/redis/heartbeat-scripts.js';
 import { DispatchReport } from '../../src/scheduler/dispatch-report.js';
 import { Planner } from '../../src/scheduler/planner.js';
 import { ShardLoop } from '../../src/scheduler/shard-loop.js';
-import { aJob, aSchedule } from '../support/builders.js';
+import { aJob, aSchedule, OVERLAPPING } from '../support/builders.js';
 import { eventually } from '../support/eventually.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { NOW, Spine } from '../support/spine.js';
@@ -164,7 +164,7 @@ describe('I6 Redis’ clock goes back', () => {
     const { report } = await startLoop(spine, clock, new Unchallenged());
     const first = { cur: NOW + 1000, curFire: NOW + 1000, next: NOW + 2000, nextFire: NOW + 2000 };
     const policies = '{"every":1000,"missed":"skip"}';
-    await spine.schedules.upsert('q', 's', aSchedule(NOW, { ...first, policies }), 'r');
+    await spine.schedules.upsert('q', 's', aSchedule(NOW, { ...first, policies, ...OVERLAPPING }), 'r');
     await spine.submit('q', [aJob('a', { time: NOW + 3000 })]);
     const expected: string[] = [];
     for (let tick = 1; tick <= 3; tick++) {

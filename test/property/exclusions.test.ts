@@ -138,7 +138,8 @@ test.each(stretches())(
       }),
       { numRuns: 100, seed: 11 },
     );
-    expect(moved).toBeGreaterThan(50);
+    // The walk must have met moved ticks, or it showed nothing of them.
+    expect(moved).toBeGreaterThan(10);
   },
   120_000,
 );

@@ -1,3 +1,4 @@
+import { OVERLAP_CODES } from '../../src/domain/schedule.js';
 import type { ScheduleWrite } from '../../src/redis/schedule-scripts.js';
 import type { SubmitItem } from '../../src/redis/submit-batch.js';
 
@@ -29,6 +30,9 @@ export function jobs(
 ): SubmitItem[] {
   return Array.from({ length: count }, (_, index) => aJob(`${stem}${index}`, over(index)));
 }
+
+/** Runs may overlap: ticks go on although no worker ends them. */
+export const OVERLAPPING = { overlap: OVERLAP_CODES.allow, maxConcurrent: 0 } as const;
 
 /** A schedule as the client hands it to upsert: every minute, its first tick a minute after `now`. */
 export function aSchedule(now: number, over: Partial<ScheduleWrite> = {}): ScheduleWrite {

@@ -29,6 +29,8 @@ const samples: ScheduleDefinition[] = [
     runTimeout: '2h',
     pauseOnFailure: 3,
     keepRuns: 10,
+    exclude: ['2026-12-25', { from: '2026-12-28', to: '2026-12-31' }],
+    onExcluded: 'next',
     tags: ['b', 'a'],
   },
   { crons: ['0 5 * * *', '@daily'], missed: 'skip', overlap: 'Allow' },
