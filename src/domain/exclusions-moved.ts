@@ -107,6 +107,7 @@ export function findOrigin({ rule, exclusions, earliest }: MoveRule, named: numb
     const first = firstDateIn(rule, wallClock, at, Math.max(span.start, earliest));
     const found = namedDate(rule, first, wallClock, edges);
     if (found !== undefined) return { at: found };
+    edges.push(span.start, span.end);
     wallClock = first - DAY_MS;
   }
   return { retryFrom: nextEdge(rule, named, [...edges, earliest]) };
@@ -130,7 +131,7 @@ function firstDateIn(rule: CronRule, wallClock: number, at: number, from: number
 
 /**
  * The instant of the first date from `first` to `last`, wall-clock times of one time of day, that the rule names.
- * @param edges takes each change of offset that skipped the time on a named date.
+ * @param edges takes an instant near each change of offset that skipped the time on a named date.
  */
 function namedDate(rule: CronRule, first: number, last: number, edges: number[]): number | undefined {
   let from = first;
@@ -141,21 +142,28 @@ function namedDate(rule: CronRule, first: number, last: number, edges: number[])
     if (date > last) return undefined;
     const at = instantOf(rule, date);
     if (at !== undefined) return at;
-    edges.push(rule.zone.spanAt(date - WIDEST_OFFSET).end);
+    edges.push(date - WIDEST_OFFSET);
     from = date + DAY_MS;
   }
 }
 
 /**
- * The first wall-clock time after `named`, on its date, at which the answer may change, or the next midnight: the time of
- * day that the clock shows at one of the instants, or would show if it had not been changed just before.
+ * The first wall-clock time after `named`, on its date, at which the answer may change, or the next midnight. That is
+ * the time of day of an end of an excluded stretch, or of a change of offset near one, whichever clock shows it.
  */
 function nextEdge(rule: CronRule, named: number, instants: readonly number[]): number {
   const midnight = Math.floor(named / DAY_MS) * DAY_MS;
   let next = midnight + DAY_MS;
   for (const instant of instants) {
-    const { offset, offsetBefore } = rule.zone.spanAt(instant);
-    for (const wallClock of [instant + offset, instant + offsetBefore]) {
+    const { start, end, offset, offsetBefore, offsetAfter } = rule.zone.spanAt(instant);
+    for (const wallClock of [
+      instant + offset,
+      instant + offsetBefore,
+      start + offset,
+      start + offsetBefore,
+      end + offset,
+      end + offsetAfter,
+    ]) {
       const edge = midnight + (((wallClock % DAY_MS) + DAY_MS) % DAY_MS);
       if (edge > named && edge < next) next = edge;
     }
