@@ -2,9 +2,9 @@
 -- purpose  ends a pending job or deletes a schedule; its id is free again at once
 -- flags    allow-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
--- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 reason text; 8 kind text(job, schedule, "" for either)
+-- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 reason text; 8 kind text(job, schedule, "" for either); 9 runs bool
 -- returns  OK record now | NOT_FOUND | NOT_A_JOB | WRONG_LAYOUT | BAD_RECORD
--- cost     O(log N)
+-- cost     O(log N); with `runs` also O(length of the queue) for each run of a schedule that no worker has fetched
 
 --- @include "clock"
 --- @include "record"
@@ -15,6 +15,9 @@
 --- @include "pending"
 --- @include "history"
 --- @include "edit"
+--- @include "enqueue"
+--- @include "ledger"
+--- @include "open-runs"
 
 local now = clockNow()
 local record, reply = openRecord(now)
@@ -24,8 +27,16 @@ if ARGV[8] == 'job' and schedule then return { 'NOT_A_JOB' } end
 if ARGV[8] == 'schedule' and not schedule then return { 'NOT_FOUND' } end
 dropPending(tag, bucket, identity, record, queueName)
 writeSpent(tag, bucket, identity, now, schedule and ENDED_DELETED or ENDED_CANCELLED, record.requests,
-  hasFlag(record.flags, FLAG_GENERATED), schedule and record.last or nil)
-writeHistory(tag, now, identity, fireTimeOf(record), schedule and 'deleted' or 'cancelled', ARGV[7])
+  not schedule and hasFlag(record.flags, FLAG_GENERATED), schedule and record.last or nil)
+writeHistory(tag, now, identity, schedule and record.cur or record.at, schedule and 'deleted' or 'cancelled', ARGV[7])
+if schedule then
+  local queue = openQueue(base, queueName)
+  if ARGV[9] == '1' and not queue.broken then
+    local entry = { queue = queue, id = jobId, identity = identity }
+    for _, run in ipairs(record.open) do withdraw(tag, entry, record, run, now, 'deleted') end
+  end
+  redis.call('UNLINK', tag .. ':ledger:' .. identity)
+end
 flushCounts(tag)
 local events = base .. queueName .. ':events'
 local kind = redis.call('TYPE', events).ok

@@ -3,7 +3,7 @@
 -- flags    deny-oom, allow-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 base text; 4 namespace text; 5 owned bytes; 6 limit count; 7 bytes count; 8 prove bool; 9 latest ms(0 none)
--- returns  OK now popped nextHead planned fenced lower trouble bytes took(us) | CLOCK_JUMP now | WRONG_LAYOUT
+-- returns  OK now popped nextHead planned fenced lower trouble bytes took(us) taken | CLOCK_JUMP now | WRONG_LAYOUT
 -- cost     O(n log N) for n <= limit records, limit <= 500, bytes <= 1 MB
 
 local tag, layout, base, namespace = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -25,6 +25,7 @@ local startedAt = redis.call('TIME')
 --- @include "quarantine"
 --- @include "take-due"
 --- @include "judge-due"
+--- @include "serve-schedule"
 
 if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
 local now = clockNow()
@@ -40,6 +41,7 @@ for _, entry in ipairs(taken) do
   if judgeDue(tag, base, entry, now) then
     ready[#ready + 1] = entry
     entry.key = entry.queue.prefix .. entry.runId
+    if entry.schedule then entry.key = entry.key .. '@' .. msText(entry.schedule.cur) end
     keys[#keys + 1] = entry.key
   end
 end
@@ -73,32 +75,51 @@ local function spentEntry(requests)
 end
 
 local popped = 0
-for _, entry in ipairs(ready) do
+
+local function dispatchJob(entry)
   local change = entry.change
   local outcome = enqueue(entry)
-  if outcome == 'DONE' then popped = popped + 1 end
-  if entry.schedule and string.sub(outcome, 1, 10) ~= 'BAD_RECORD' then
-    if outcome == 'ID_TAKEN' then
-      -- Only this tick is set aside; the schedule goes on to its successor.
-      writeHistory(tag, now, entry.identity, entry.scheduledFor, 'quarantined', 'ID_TAKEN')
-      trouble[#trouble + 1] = 'ID_TAKEN ' .. entry.queueName .. ':' .. entry.runId
-    end
-    redis.call('HSET', change.at .. ':jobs', entry.identity, entry.after)
-    if entry.schedule.cur > 0 then
-      redis.call('ZADD', change.at .. ':due', entry.schedule.curFire, entry.identity)
-    else
-      unindexEntry(entry)
-    end
-    toPlan(entry, now)
-  elseif outcome == 'DONE' then
-    change.drop[#change.drop + 1] = entry.identity
-    local spent = entry.generated and change.short or change.spent
-    spent[#spent + 1] = entry.identity
-    spent[#spent + 1] = spentEntry(entry.requests)
-    entry.queue.count = entry.queue.count + 1
-  else
+  if outcome ~= 'DONE' then
     setAside(tag, entry, outcome, now)
+    return
   end
+  popped = popped + 1
+  change.drop[#change.drop + 1] = entry.identity
+  local spent = entry.generated and change.short or change.spent
+  spent[#spent + 1] = entry.identity
+  spent[#spent + 1] = spentEntry(entry.requests)
+  entry.queue.count = entry.queue.count + 1
+end
+
+local function dispatchSchedule(entry)
+  local change, record = entry.change, entry.schedule
+  -- The key that was asked for is that of the pending tick.
+  entry.free = not standing
+  local started, problem = serveSchedule(tag, namespace, entry, record, now, trouble)
+  popped = popped + started
+  if problem then
+    setAside(tag, entry, problem, now)
+    return
+  end
+  change.store[#change.store + 1] = entry.identity
+  change.store[#change.store + 1] = encodeRecord(record)
+  local dueAt = record.state == STATE_SCHEDULED and dueTimeOf(record) or 0
+  if dueAt > 0 then
+    change.index[#change.index + 1] = dueAt
+    change.index[#change.index + 1] = entry.identity
+  else
+    unindexEntry(entry)
+  end
+  if needsPlan(record) then
+    change.plan[#change.plan + 1] = now
+    change.plan[#change.plan + 1] = entry.identity
+  elseif record.state ~= STATE_SCHEDULED then
+    redis.call('ZREM', change.at .. ':plan', entry.identity)
+  end
+end
+
+for _, entry in ipairs(ready) do
+  if entry.schedule then dispatchSchedule(entry) else dispatchJob(entry) end
 end
 for name, queue in pairs(openQueues) do countState(name, 'scheduled', -queue.count) end
 flushQueues()
@@ -110,6 +131,12 @@ for _, change in ipairs(changes) do
     redis.call('ZREM', change.at .. ':due', unpack(change.drop))
   end
   if #change.unindex > 0 then redis.call('ZREM', change.at .. ':due', unpack(change.unindex)) end
+  if #change.store > 0 then redis.call('HSET', change.at .. ':jobs', unpack(change.store)) end
+  if #change.index > 0 then redis.call('ZADD', change.at .. ':due', unpack(change.index)) end
+  if #change.plan > 0 then
+    redis.call('ZADD', change.at .. ':plan', 'NX', unpack(change.plan))
+    lowerHead('p' .. change.bucket, now)
+  end
   if #change.spent > 0 then
     redis.call('HSET', spentKey(tag, change.bucket, spentGeneration(tag, now, false), false), unpack(change.spent))
   end
@@ -127,4 +154,4 @@ flushCounts(tag)
 flushHeads(tag, now)
 local endedAt = redis.call('TIME')
 local took = (endedAt[1] - startedAt[1]) * 1000000 + endedAt[2] - startedAt[2]
-return { 'OK', now, popped, nextOwnedHead(tag), planned, fencedBuckets, lowerBuckets, trouble, bytes, took }
+return { 'OK', now, popped, nextOwnedHead(tag), planned, fencedBuckets, lowerBuckets, trouble, bytes, took, #taken }

@@ -3,7 +3,7 @@
 -- flags    read-only
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 buckets text(comma list); 4 limit count; 5 bytes count
--- returns  OK now items(list of bucket, identity, record or empty, asked at, is due 0 or 1) | WRONG_LAYOUT
+-- returns  OK now items(list of bucket, identity, record or empty, asked at) | WRONG_LAYOUT
 -- cost     O(limit), limit <= 200, bytes <= 1 MB
 
 --- @include "clock"
@@ -14,7 +14,7 @@ if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
 local now = clockNow()
 local items, bytes = {}, 0
 for bucket in string.gmatch(ARGV[3], '%d+') do
-  local left = limit - #items / 5
+  local left = limit - #items / 4
   if left <= 0 or bytes >= byteLimit then break end
   local at = tag .. ':' .. bucket
   local members = redis.call('ZRANGE', at .. ':plan', '-inf', now, 'BYSCORE', 'LIMIT', 0, left, 'WITHSCORES')
@@ -26,7 +26,6 @@ for bucket in string.gmatch(ARGV[3], '%d+') do
     items[#items + 1] = members[i]
     items[#items + 1] = text
     items[#items + 1] = tonumber(members[i + 1])
-    items[#items + 1] = redis.call('ZSCORE', at .. ':due', members[i]) and 1 or 0
   end
 end
 return { 'OK', now, items }

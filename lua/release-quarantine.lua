@@ -32,7 +32,9 @@ if read and answeredBefore(record.requests, request) then return { 'OK', text, n
 local requests = rememberRequest(read and record.requests or '', request, ANSWER_OK)
 if ARGV[7] == 'discard' then
   redis.call('HDEL', key, identity)
-  writeSpent(tag, bucket, identity, now, ENDED_CANCELLED, requests, read and hasFlag(record.flags, FLAG_GENERATED))
+  writeSpent(tag, bucket, identity, now, ENDED_CANCELLED, requests, read and record.kind == KIND_JOB and hasFlag(record.flags, FLAG_GENERATED),
+    read and record.kind == KIND_SCHEDULE and record.last or nil)
+  redis.call('UNLINK', tag .. ':ledger:' .. identity)
   writeHistory(tag, now, identity, since, 'discarded', string.sub(kept, p, p + length - 1))
   return { 'OK', text, now }
 end
@@ -42,7 +44,7 @@ if redis.call('HEXISTS', tag .. ':' .. bucket .. ':jobs', identity) == 1 then re
 record.state = STATE_SCHEDULED
 record.requests = requests
 -- The ticks of that time came while nobody could fire them.
-if record.kind == KIND_SCHEDULE and record.cur <= now then leaveToPlanner(record) end
+if record.kind == KIND_SCHEDULE and record.cur <= now then leaveToPlanner(record, FLAG_UNSERVED) end
 local stored, problem = pcall(storePending, tag, bucket, identity, record, now)
 if not stored then return { 'BAD_RECORD', tostring(problem) } end
 countRecord(queueName, record, 1)

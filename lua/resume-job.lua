@@ -23,5 +23,9 @@ countRecord(queueName, record, -1)
 record.state = STATE_SCHEDULED
 record.note = nil
 countRecord(queueName, record, 1)
-if record.kind == KIND_SCHEDULE and record.cur <= now then leaveToPlanner(record) end
+if record.kind == KIND_SCHEDULE then
+  record.failures, record.skips = 0, 0
+  if #record.waiting > 0 then record.check = now end
+  if record.cur <= now then leaveToPlanner(record, FLAG_RESUMED) end
+end
 return storeEdited(record, now)

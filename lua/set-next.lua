@@ -7,9 +7,10 @@
 -- cost     O(n log N) for n <= 200 answers
 -- answer: op, bucket, identity, inc, ver (texts), and by op
 --   append:  tail, tick, fireAt            the successor of the last known tick
---   resolve: cur, last, newLast, newCur, newCurFire, newNext, newNextFire, catchUp, ends, skipped(list of {at, reason})
+--   resolve: cur, last, newLast, newCur, newCurFire, newNext, newNextFire, catchUp(list of ticks), skipped(list of {at, what, reason})
 --   defer:   planAt                        asks again later
---   suspend: reason | end: reason          leaves the schedule without a pending tick
+--   end:     tail                          no tick follows the last known one
+--   suspend: reason                        leaves the schedule without a pending tick
 --   forget:                                a plan entry without a record
 --   quarantine: reason                     the record cannot be read
 
@@ -20,6 +21,8 @@ local tag, layout = ARGV[1], ARGV[2]
 --- @include "shard"
 --- @include "index"
 --- @include "pending"
+--- @include "history"
+--- @include "ledger"
 --- @include "quarantine"
 --- @include "fence"
 --- @include "fence-order"
@@ -52,25 +55,36 @@ end
 
 function operations.resolve(record, answer, identity)
   if record.cur ~= answer.cur or record.last ~= answer.last then return 'CONFLICT' end
-  -- A tick that stands in due is the pop's to fire; only one that was moved here is the planner's.
-  if redis.call('ZSCORE', tag .. ':' .. answer.bucket .. ':due', identity) then return 'CONFLICT' end
-  for _, skip in ipairs(answer.skipped) do writeHistory(tag, now, identity, skip.at, 'skipped', skip.reason) end
+  -- A known tick that was not given to the planner is the pop's to fire.
+  if record.cur > 0 and not hasFlag(record.flags, FLAG_OVERDUE) then return 'CONFLICT' end
+  local waiting = record.waiting
+  for _, tick in ipairs(answer.catchUp) do
+    waiting[#waiting + 1] = { at = tick, since = now, kind = RUN_CATCH_UP, suffix = '' }
+  end
+  countRuns(record, #answer.catchUp)
+  for _, row in ipairs(answer.skipped) do
+    writeRow(tag, identity, record, { at = row.at, what = row.what, now = now, reason = row.reason })
+  end
+  if #waiting > 0 then record.check = now end
   record.last = answer.newLast
   record.cur, record.curFire = answer.newCur, answer.newCurFire
   record.next, record.nextFire = answer.newNext, answer.newNextFire
-  setFlag(record, FLAG_CATCH_UP, answer.catchUp)
-  setFlag(record, FLAG_RESUMED, false)
-  if answer.ends then
+  forgetQuestions(record)
+  setFlag(record, FLAG_LAST, answer.newNext == 0)
+  if answer.suspends then
+    record.state = STATE_SUSPENDED
+    record.note = answer.suspends
+    writeHistory(tag, now, identity, record.last, 'suspended', answer.suspends)
+  elseif answer.ends and #waiting == 0 then
     record.state = STATE_ENDED
     writeHistory(tag, now, identity, record.last, 'ended', 'no tick follows')
   end
 end
 
-operations['end'] = function(record, answer, identity)
-  record.next, record.nextFire = 0, 0
-  if record.cur > 0 then return 'KEPT' end
-  record.state = STATE_ENDED
-  writeHistory(tag, now, identity, record.last, 'ended', answer.reason)
+-- The pending tick is the last one.
+operations['end'] = function(record, answer)
+  if record.cur ~= answer.tail or record.next > 0 then return 'CONFLICT' end
+  setFlag(record, FLAG_LAST, true)
 end
 
 function operations.suspend(record, answer, identity)
@@ -125,8 +139,12 @@ for _, answer in ipairs(cjson.decode(ARGV[4])) do
         redis.call('ZADD', at .. ':plan', 'XX', now + BAD_RECORD_REST, identity)
       else
         outcome = refusal or 'OK'
-        -- Both ticks are known, or none follows: nothing to ask until one of them fires.
-        if refusal == 'KEPT' or (record.cur > 0 and record.next > 0) then redis.call('ZREM', at .. ':plan', identity) end
+        -- What is still asked for after an answer is asked again at once.
+        if not needsPlan(record) then
+          redis.call('ZREM', at .. ':plan', identity)
+        elseif not refusal then
+          redis.call('ZADD', at .. ':plan', now, identity)
+        end
       end
     end
   end

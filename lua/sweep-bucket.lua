@@ -34,28 +34,17 @@ local parked = redis.call('ZMSCORE', at .. ':parked', unpack(identities))
 local planned = redis.call('ZMSCORE', at .. ':plan', unpack(identities))
 
 local function isIndexed(i, record)
-  local fireAt = fireTimeOf(record)
-  local dueAt = due[i] and tonumber(due[i])
+  local wanted = record.state == STATE_SCHEDULED and dueTimeOf(record) or 0
+  if (due[i] and tonumber(due[i]) or 0) ~= wanted then return false end
   if (record.state == STATE_PARKED) ~= (parked[i] and true or false) then return false end
-  if record.state ~= STATE_SCHEDULED then return not dueAt and not planned[i] end
-  if record.kind == KIND_JOB then return dueAt == fireAt end
-  -- A missed tick stands on plan alone until the planner has judged it.
-  if dueAt and dueAt ~= fireAt then return false end
-  return dueAt or planned[i]
+  return needsPlan(record) == (planned[i] and true or false)
 end
 
 local repaired = {}
 for i, identity in ipairs(identities) do
   local read, record = pcall(decodeRecord, page[2][i * 2])
   if read and not isIndexed(i, record) then
-    if record.kind == KIND_SCHEDULE and record.state == STATE_SCHEDULED then
-      redis.call('ZREM', at .. ':due', identity)
-      redis.call('ZREM', at .. ':parked', identity)
-      redis.call('ZADD', at .. ':plan', now, identity)
-      lowerHead('p' .. bucket, now)
-    else
-      storePending(tag, bucket, identity, record, now)
-    end
+    storePending(tag, bucket, identity, record, now)
     repaired[#repaired + 1] = identity
   end
 end

@@ -53,7 +53,7 @@ local function unpark(bucket, identity)
   record.state = STATE_SCHEDULED
   countRecord(queueName, record, 1)
   local missed = record.kind == KIND_SCHEDULE and record.curFire > 0 and record.curFire + record.grace < now
-  if missed then leaveToPlanner(record) end
+  if missed then leaveToPlanner(record, FLAG_UNSERVED) end
   storePending(tag, bucket, identity, record, now)
   moved = moved + 1
   return true

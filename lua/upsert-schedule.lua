@@ -5,7 +5,9 @@
 -- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 definition json; 8 name text; 9 data json; 10 options json; 11 policies json
 -- returns  OK record now | CONFLICT | RETRY now last | NOT_FOUND | ID_IN_USE | WRONG_LAYOUT | BAD_RECORD
 -- cost     O(log N)
--- definition: inc, ver ("" to create), last, asOf, anchor, cur, curFire, next, nextFire, keepTicks, grace, missed, overlap, priority, lifo.
+-- definition: inc, ver ("" to create), last, asOf, anchor, cur, curFire, next, nextFire, keepTicks, ends,
+-- overdueTo, overdueReason, grace, missed, overlap,
+-- runTimeout, maxOpen, maxConcurrent, keptRows, pauseAfter, priority, lifo.
 
 --- @include "clock"
 --- @include "record"
@@ -14,7 +16,7 @@
 --- @include "spent"
 --- @include "index"
 --- @include "pending"
---- @include "history"
+--- @include "ledger"
 --- @include "edit"
 
 -- The client computed its ticks from a TIME that it read; too old an answer is computed again.
@@ -45,29 +47,36 @@ if not record then
   if wanted.cur > 0 and wanted.cur <= (spentLast or 0) then return { 'RETRY', now, spentLast } end
   local inc = takeInc(tag, now, 1)
   record = { format = FORMAT, kind = KIND_SCHEDULE, state = STATE_SCHEDULED, flags = 0, inc = inc, ver = inc, requests = spentRequests or '',
-    last = spentLast or 0, cur = 0, curFire = 0, next = 0, nextFire = 0, count = 0, timestamp = math.floor(inc / INC_PER_MS) }
+    last = spentLast or 0, cur = 0, curFire = 0, next = 0, nextFire = 0, check = 0, count = 0, rows = 0, failures = 0, skips = 0,
+    open = {}, waiting = {}, keptRows = wanted.keptRows, timestamp = math.floor(inc / INC_PER_MS) }
 else
   countRecord(queueName, record, -1)
   record.ver = takeInc(tag, now, 1)
 end
 if not wanted.keepTicks then
-  -- An edit never fires at an old time: an overdue tick of the old definition is recorded, not run.
-  if record.cur > 0 and record.cur <= now and record.cur > record.last then
-    record.last = record.cur
-    writeHistory(tag, now, identity, record.cur, 'skipped', 'edited')
+  -- An edit never fires at an old time: overdue ticks of the old definition are recorded, not run.
+  if record.cur > 0 and record.cur <= now then
+    record.last = math.max(record.cur, wanted.overdueTo)
+    writeRow(tag, identity, record, { at = record.last, what = 'skipped', now = now, reason = wanted.overdueReason })
   end
   if wanted.cur > 0 and wanted.cur <= record.last then return { 'RETRY', now, record.last } end
   record.cur, record.curFire, record.next, record.nextFire = wanted.cur, wanted.curFire, wanted.next, wanted.nextFire
   record.at = wanted.anchor
-  setFlag(record, FLAG_CATCH_UP, false)
-  setFlag(record, FLAG_RESUMED, false)
+  forgetQuestions(record)
   -- Other times start it again, unless a person paused it.
   if record.state == STATE_SUSPENDED then record.note = nil end
   if record.state == STATE_ENDED or record.state == STATE_SUSPENDED then record.state = STATE_SCHEDULED end
-  if record.cur == 0 and wanted.ends then record.state = STATE_ENDED end
+  -- With runs that wait the planner ends it when they have had their turn.
+  if wanted.ends and #record.waiting == 0 then record.state = STATE_ENDED end
 end
 countRecord(queueName, record, 1)
-record.grace, record.missed, record.overlap = wanted.grace, wanted.missed, wanted.overlap
+record.grace, record.missed, record.overlap, record.runTimeout = wanted.grace, wanted.missed, wanted.overlap, wanted.runTimeout
+record.maxOpen, record.maxConcurrent, record.pauseAfter = wanted.maxOpen, wanted.maxConcurrent, wanted.pauseAfter
+if record.keptRows ~= wanted.keptRows then
+  -- Slots are counted modulo the size of the ring: another size begins another ring.
+  redis.call('UNLINK', tag .. ':ledger:' .. identity)
+  record.keptRows, record.rows = wanted.keptRows, 0
+end
 record.priority, record.lifo = wanted.priority, wanted.lifo
 record.name, record.data, record.opts, record.policies = ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 record.requests = rememberRequest(record.requests, request, ANSWER_OK)

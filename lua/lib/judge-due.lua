@@ -23,11 +23,6 @@ local function repaired(entry)
   trouble[#trouble + 1] = 'REPAIRED ' .. entry.identity
 end
 
-local function toPlan(entry, now)
-  redis.call('ZADD', entry.change.at .. ':plan', now, entry.identity)
-  lowerHead('p' .. entry.change.bucket, now)
-end
-
 local function parkEntry(tag, entry, record, reason, now)
   markBroken(tag, entry.queueName, reason, now)
   countRecord(entry.queueName, record, -1)
@@ -39,24 +34,9 @@ local function parkEntry(tag, entry, record, reason, now)
   trouble[#trouble + 1] = 'QUEUE_BROKEN ' .. entry.queueName .. ' ' .. reason
 end
 
--- What four bytes hold.
-local COUNT_MAX = 4294967295
-
--- The record after its tick: next becomes the pending one, and the planner is asked for the one after it.
-local function afterTick(record)
-  record.last = record.cur
-  record.cur, record.curFire = record.next, record.nextFire
-  record.next, record.nextFire = 0, 0
-  record.count = math.min(record.count + 1, COUNT_MAX)
-  setFlag(record, FLAG_CATCH_UP, false)
-  return encodeRecord(record)
-end
-
 -- Missed: its grace ended before the bucket was served; under skip and latest also once its next one is due.
 local function isMissed(record, servedFrom, now)
-  if isLeftToPlanner(record) then return true end
-  -- The planner judged it; once its next one was missed as well, that judgement is of another outage.
-  if hasFlag(record.flags, FLAG_CATCH_UP) then return record.next > 0 and record.nextFire + record.grace < servedFrom end
+  if record.cur == 0 or record.curFire > now or hasFlag(record.flags, FLAG_OVERDUE) then return false end
   if record.curFire + record.grace < servedFrom then return true end
   return record.missed < 2 and record.next > 0 and record.nextFire <= now
 end
@@ -96,21 +76,16 @@ local function judgeRecord(tag, entry, now)
     trouble[#trouble + 1] = 'NEWER_FORMAT ' .. entry.identity
     return false
   end
-  local fireAt = fireTimeOf(record)
-  if record.state ~= STATE_SCHEDULED or fireAt == 0 then
+  local dueAt = dueTimeOf(record)
+  if record.state ~= STATE_SCHEDULED or dueAt == 0 then
     -- The record is the truth; this index entry has no business here.
     unindexEntry(entry)
     repaired(entry)
     return false
   end
-  if fireAt > now then
-    redis.call('ZADD', entry.change.at .. ':due', fireAt, entry.identity)
+  if dueAt > now then
+    redis.call('ZADD', entry.change.at .. ':due', dueAt, entry.identity)
     repaired(entry)
-    return false
-  end
-  if record.kind == KIND_SCHEDULE and isMissed(record, entry.change.range.servedFrom, now) then
-    unindexEntry(entry)
-    toPlan(entry, now)
     return false
   end
   if not optionsAreReadable(record.opts) then
@@ -125,14 +100,9 @@ local function judgeRecord(tag, entry, now)
   entry.name, entry.data, entry.opts, entry.priority, entry.lifo = record.name, record.data, record.opts, record.priority, record.lifo
   entry.generated = hasFlag(record.flags, FLAG_GENERATED)
   if record.kind == KIND_SCHEDULE then
-    entry.schedule, entry.scheduledFor, entry.timestamp = record, record.cur, record.cur
-    entry.runId = entry.runId .. '@' .. msText(record.cur)
-    local packed, after = pcall(afterTick, record)
-    if not packed then
-      setAside(tag, entry, 'BAD_RECORD ' .. tostring(after), now)
-      return false
-    end
-    entry.after = after
+    entry.schedule, entry.id = record, entry.runId
+    -- A missed tick is the planner's to judge; runs that wait go on meanwhile.
+    if isMissed(record, entry.change.range.servedFrom, now) then setFlag(record, FLAG_OVERDUE, true) end
   elseif hasFlag(record.flags, FLAG_DEDUP) then
     entry.record, record.deduplication = record, deduplicationOf(record)
   end

@@ -44,49 +44,65 @@ local function dropPending(tag, bucket, identity, record, queueName)
   end
 end
 
-local function isLeftToPlanner(record)
-  return record.kind == KIND_SCHEDULE and hasFlag(record.flags, FLAG_RESUMED)
+-- When the record's entry in due comes up; 0 when it has none. A schedule's is its tick, unless the planner is to judge
+-- that, or the next look at runs that wait.
+local function dueTimeOf(record)
+  if record.kind == KIND_JOB then return record.at end
+  local tick = record.curFire
+  if hasFlag(record.flags, FLAG_OVERDUE) then tick = 0 end
+  if record.check > 0 and (tick == 0 or record.check < tick) then return record.check end
+  return tick
 end
 
--- The fire time that the record's index holds; 0 when a schedule has no pending tick.
-local function fireTimeOf(record)
-  if record.kind == KIND_SCHEDULE then return record.curFire end
-  return record.at
+-- Whether the planner has something to answer: a tick to judge, one to name, or the end of a schedule to declare.
+local function needsPlan(record)
+  if record.kind ~= KIND_SCHEDULE or record.state ~= STATE_SCHEDULED then return false end
+  if hasFlag(record.flags, FLAG_OVERDUE) then return true end
+  if hasFlag(record.flags, FLAG_LAST) then return record.cur == 0 and #record.waiting == 0 end
+  return record.cur == 0 or record.next == 0
 end
 
 -- Puts a record where its state says, out of all other indexes; raises what does not fit before it writes.
--- A schedule without a known successor goes on plan as well; one that was left to the planner goes there alone.
 local function storePending(tag, bucket, identity, record, now)
   local text = encodeRecord(record)
   local at = tag .. ':' .. bucket
-  local fireAt = fireTimeOf(record)
+  local dueAt = dueTimeOf(record)
   redis.call('HSET', at .. ':jobs', identity, text)
-  if record.state == STATE_SCHEDULED and fireAt > 0 and not isLeftToPlanner(record) then
-    redis.call('ZADD', at .. ':due', fireAt, identity)
-    lowerHead(bucket, fireAt)
+  if record.state == STATE_SCHEDULED and dueAt > 0 then
+    redis.call('ZADD', at .. ':due', dueAt, identity)
+    lowerHead(bucket, dueAt)
   else
     redis.call('ZREM', at .. ':due', identity)
   end
   if record.state == STATE_PARKED then
-    redis.call('ZADD', at .. ':parked', fireAt, identity)
+    redis.call('ZADD', at .. ':parked', dueAt, identity)
   else
     redis.call('ZREM', at .. ':parked', identity)
   end
-  if record.kind == KIND_SCHEDULE then
-    if record.state == STATE_SCHEDULED and (record.cur == 0 or record.next == 0) then
-      redis.call('ZADD', at .. ':plan', 'NX', now, identity)
-      lowerHead('p' .. bucket, now)
-    else
-      redis.call('ZREM', at .. ':plan', identity)
-    end
+  if needsPlan(record) then
+    redis.call('ZADD', at .. ':plan', 'NX', now, identity)
+    lowerHead('p' .. bucket, now)
+  elseif record.kind == KIND_SCHEDULE then
+    redis.call('ZREM', at .. ':plan', identity)
   end
 end
 
 -- The pending tick of a schedule came while nobody could fire it: the planner judges it by policy, no pop does.
-local function leaveToPlanner(record)
-  record.next, record.nextFire = 0, 0
-  setFlag(record, FLAG_CATCH_UP, false)
-  setFlag(record, FLAG_RESUMED, true)
+-- `why`: FLAG_RESUMED for a pause, FLAG_UNSERVED for a broken queue, which is an outage.
+local function leaveToPlanner(record, why)
+  setFlag(record, FLAG_OVERDUE, true)
+  setFlag(record, why, true)
+end
+
+-- The planner's questions about a schedule are answered, or no longer the right ones.
+local function forgetQuestions(record)
+  for _, flag in ipairs({ FLAG_OVERDUE, FLAG_RESUMED, FLAG_UNSERVED, FLAG_LAST }) do setFlag(record, flag, false) end
+end
+
+-- Runs that a person asked of a schedule have their turn, also after its end.
+local function lookAtWaiting(record, now)
+  record.check = now
+  if record.state == STATE_ENDED then record.state = STATE_SCHEDULED end
 end
 
 local function markBroken(tag, queueName, reason, now)

@@ -3,14 +3,18 @@
 --           [1: I7 ver] [2: I4 priority + lifo·2^24] [4: I6 timestamp] [16: I2 note length],
 --           name, data, options, note. Flag 8: the options hold deduplication (`de`)
 -- schedule: the same, and after the optional fields
---           I6 last, I6 cur, I6 curFire, I6 next, I6 nextFire, I4 count, I4 grace, B missed, B overlap, I3 policies length;
---           the policies stand behind the options
+--           I6 last, I6 cur, I6 curFire, I6 next, I6 nextFire, I6 check, I4 count, I4 rows, I4 grace, I4 run timeout,
+--           B missed, B overlap, B max open runs, B max concurrent, B kept rows, B pause after, B failures, I2 skips in a row,
+--           I3 policies length, I2 open runs' length, I2 waiting runs' length;
+--           policies, open and waiting runs (runs.lua) stand behind the options
 local FORMAT = 1
 local KIND_JOB, KIND_SCHEDULE = 0, 1
 local STATE_SCHEDULED, STATE_PAUSED, STATE_PARKED, STATE_SUSPENDED, STATE_ENDED = 1, 2, 3, 7, 9
 local KNOWN_STATES = { [1] = true, [2] = true, [3] = true, [7] = true, [9] = true }
 local FLAG_VER, FLAG_PRIORITY, FLAG_TIMESTAMP, FLAG_DEDUP, FLAG_NOTE = 1, 2, 4, 8, 16
-local FLAG_GENERATED, FLAG_CATCH_UP, FLAG_RESUMED = 32, 64, 128
+local FLAG_GENERATED, FLAG_OVERDUE, FLAG_RESUMED = 32, 64, 128
+-- Of a schedule two of them say something else: its tick came while its queue was broken; no tick follows the known ones.
+local FLAG_UNSERVED, FLAG_LAST = 8, 32
 local MAX_REQUESTS = 4
 local LIFO = 16777216
 -- Milliseconds of inc: inc = ms·1024 + n, see shard.lua.
@@ -27,6 +31,8 @@ local function packedTime(value)
   end
   return value
 end
+
+--- @include "runs"
 
 -- Raises on anything that is not a whole record of this format: call it in pcall. What it reads can be packed again.
 local function decodeRecord(text)
@@ -49,7 +55,7 @@ local function decodeRecord(text)
   local nameLength, dataLength
   nameLength, dataLength, p = struct.unpack('>BI3', text, p + requests * 8)
   r.ver, r.priority, r.lifo = r.inc, 0, false
-  local noteLength, policiesLength = 0, 0
+  local noteLength, policiesLength, openLength, waitingLength = 0, 0, 0, 0
   if flags % 32 > 0 then
     if hasFlag(flags, FLAG_VER) then r.ver, p = struct.unpack('>I7', text, p) end
     if hasFlag(flags, FLAG_PRIORITY) then
@@ -63,11 +69,13 @@ local function decodeRecord(text)
     if hasFlag(flags, FLAG_NOTE) then noteLength, p = struct.unpack('>I2', text, p) end
   end
   if r.kind == KIND_SCHEDULE then
-    r.last, r.cur, r.curFire, r.next, r.nextFire, r.count, r.grace, r.missed, r.overlap, policiesLength, p =
-      struct.unpack('>I6I6I6I6I6I4I4BBI3', text, p)
-    for _, time in ipairs({ r.last, r.cur, r.curFire, r.next, r.nextFire }) do packedTime(time) end
+    r.last, r.cur, r.curFire, r.next, r.nextFire, r.check, p = struct.unpack('>I6I6I6I6I6I6', text, p)
+    r.count, r.rows, r.grace, r.runTimeout, r.missed, r.overlap, r.maxOpen, r.maxConcurrent, r.keptRows, r.pauseAfter, r.failures,
+      r.skips, p = struct.unpack('>I4I4I4I4BBBBBBBI2', text, p)
+    policiesLength, openLength, waitingLength, p = struct.unpack('>I3I2I2', text, p)
+    packedTime(math.max(r.last, r.cur, r.curFire, r.next, r.nextFire, r.check))
   end
-  local optsLength = #text - p + 1 - nameLength - dataLength - policiesLength - noteLength
+  local optsLength = #text - p + 1 - nameLength - dataLength - policiesLength - openLength - waitingLength - noteLength
   if optsLength < 0 then error('the lengths do not fit the record') end
   r.name = string.sub(text, p, p + nameLength - 1)
   p = p + nameLength
@@ -78,6 +86,10 @@ local function decodeRecord(text)
   if r.kind == KIND_SCHEDULE then
     r.policies = string.sub(text, p, p + policiesLength - 1)
     p = p + policiesLength
+    r.open = readRuns(string.sub(text, p, p + openLength - 1))
+    p = p + openLength
+    r.waiting = readRuns(string.sub(text, p, p + waitingLength - 1))
+    p = p + waitingLength
   end
   if noteLength > 0 then r.note = string.sub(text, p, p + noteLength - 1) end
   if not r.timestamp then r.timestamp = math.floor(r.inc / INC_PER_MS) end
@@ -91,7 +103,7 @@ end
 -- The inverse. Raises when a value does not fit: call it before any write, in pcall where the values came from outside.
 local function encodeRecord(r)
   local flags = r.flags - r.flags % 32 + (hasFlag(r.flags, FLAG_DEDUP) and FLAG_DEDUP or 0)
-  local optional = {}
+  local optional, runs = {}, ''
   if r.ver ~= r.inc then
     flags = flags + FLAG_VER
     optional[#optional + 1] = struct.pack('>I7', r.ver)
@@ -109,9 +121,13 @@ local function encodeRecord(r)
     optional[#optional + 1] = struct.pack('>I2', #r.note)
   end
   if r.kind == KIND_SCHEDULE then
-    optional[#optional + 1] = struct.pack('>I6I6I6I6I6I4I4BBI3', packedTime(r.last), packedTime(r.cur), packedTime(r.curFire),
-      packedTime(r.next), packedTime(r.nextFire), r.count, r.grace, r.missed, r.overlap, #r.policies)
+    local open, waiting = packRuns(r.open), packRuns(r.waiting)
+    optional[#optional + 1] = struct.pack('>I6I6I6I6I6I6', packedTime(r.last), packedTime(r.cur), packedTime(r.curFire),
+      packedTime(r.next), packedTime(r.nextFire), packedTime(r.check))
+      .. struct.pack('>I4I4I4I4BBBBBBBI2I3I2I2', r.count, r.rows, r.grace, r.runTimeout, r.missed, r.overlap, r.maxOpen,
+      r.maxConcurrent, r.keptRows, r.pauseAfter, r.failures, r.skips, #r.policies, #open, #waiting)
+    runs = r.policies .. open .. waiting
   end
   return struct.pack('>BBBI7I6', r.format * 16 + r.kind, r.state * 16 + #r.requests / 8, flags, r.inc, packedTime(r.at))
-    .. r.requests .. struct.pack('>BI3', #r.name, #r.data) .. table.concat(optional) .. r.name .. r.data .. r.opts .. (r.policies or '') .. (r.note or '')
+    .. r.requests .. struct.pack('>BI3', #r.name, #r.data) .. table.concat(optional) .. r.name .. r.data .. r.opts .. runs .. (r.note or '')
 end

@@ -20,14 +20,15 @@ end
 
 -- What changes in one bucket; written at the end, a command a kind.
 local function newChange(tag, entry)
-  return { bucket = entry.bucket, at = tag .. ':' .. entry.bucket, range = entry.range, drop = {}, unindex = {}, spent = {}, short = {} }
+  return { bucket = entry.bucket, at = tag .. ':' .. entry.bucket, range = entry.range, drop = {}, unindex = {}, spent = {}, short = {},
+    store = {}, index = {}, plan = {} }
 end
 
 -- Every field at once: a table that grows field by field is made anew five times over.
 local function newEntry(identity, text, fire, change)
   return { identity = identity, text = text, fire = fire, change = change, queueName = false, runId = false, queue = false, key = false, inc = 0,
     scheduledFor = 0, timestamp = 0, requests = '', name = '', data = '', opts = '', priority = 0, lifo = false, generated = false,
-    record = false, schedule = false, after = false }
+    record = false, schedule = false, id = false, free = false }
 end
 
 local function sortByTime(taken)

@@ -2,9 +2,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { packageRoot } from '../support/package-root.js';
+import { addApply } from './apply.js';
+import { addCalendars } from './calendars.js';
 import { addDev } from './dev.js';
 import { addDoctor } from './doctor.js';
+import { addExport } from './export.js';
 import { exitCodeOf, tellFailure, usageError } from './failure.js';
+import { addImport } from './import.js';
 import { addJobs } from './jobs.js';
 import { addQuarantine } from './quarantine.js';
 import { addQueues } from './queues.js';
@@ -43,7 +47,11 @@ export function createProgram(): Command {
   addJobs(program);
   addSchedules(program);
   addQueues(program);
+  addCalendars(program);
   addQuarantine(program);
+  addImport(program);
+  addApply(program);
+  addExport(program);
   addDoctor(program);
   return program;
 }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { withAdmin } from './connect.js';
 import { printJson, printTable, remark, utc } from './output.js';
+import { addForecast } from './queues-forecast.js';
 import { settingsOf } from './settings.js';
 
 /** Queues as the timers know them: `carillon queues …`. */
@@ -10,6 +11,7 @@ export function addQueues(program: Command): void {
     .command('list')
     .description('every queue with its counts, and why it is parked if it is broken')
     .action((_options, command: Command) => list(command));
+  addForecast(queues);
 }
 
 async function list(command: Command): Promise<void> {

@@ -1,12 +1,15 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
+import { DIALECTS, type Dialect } from '../domain/dialect.js';
 import { formatDuration } from '../domain/durations.js';
 import type { TimingDefinition } from '../domain/fire-times-definition.js';
 import type { StoredPolicies } from '../domain/schedule.js';
 import { instantArgument, integerArgument } from './arguments.js';
+import { translateCrons } from './schedule-dialect.js';
 
 /** The flags that say when a schedule fires. */
 export interface TimingFlags {
   cron?: string[];
+  dialect?: Dialect;
   every?: string;
   anchor?: string;
   phase?: string;
@@ -26,6 +29,11 @@ export function addTimingOptions(command: Command): Command {
       'five fields, six with seconds, or @daily; may be given again',
       (value, known) => [...((known as string[] | undefined) ?? []), value],
     )
+    .addOption(
+      new Option('--dialect <name>', 'the expressions are in the notation of another scheduler').choices(
+        DIALECTS,
+      ),
+    )
     .option('--every <duration>', 'an interval: 15m, 1h30m')
     .option('--anchor <instant>', 'what an interval counts from (default: its creation)')
     .option('--phase <duration>', 'moves an interval’s ticks off its anchor')
@@ -41,7 +49,7 @@ export function addTimingOptions(command: Command): Command {
 export function toDefinition(flags: TimingFlags, expressions: readonly string[] = []): TimingDefinition {
   const crons = [...(flags.cron ?? []), ...expressions];
   const [only] = crons;
-  const { every, phase, tz, gap, fold, anchor, startDate, endDate, limit } = flags;
+  const { dialect, every, phase, tz, gap, fold, anchor, startDate, endDate, limit } = flags;
   const definition = {
     cron: crons.length === 1 ? only : undefined,
     crons: crons.length > 1 ? crons : undefined,
@@ -58,7 +66,9 @@ export function toDefinition(flags: TimingFlags, expressions: readonly string[] 
   for (const key of Object.keys(definition) as (keyof typeof definition)[]) {
     if (definition[key] === undefined) delete definition[key];
   }
-  return definition as TimingDefinition;
+  if (dialect === undefined) return definition as TimingDefinition;
+  const { cron, crons: _crons, ...rest } = definition;
+  return { ...rest, ...translateCrons(dialect, crons, tz) } as TimingDefinition;
 }
 
 /** When a stored schedule fires, in a few words: `30 2 * * * Europe/London`, `every 15m`. */

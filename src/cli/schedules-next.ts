@@ -15,6 +15,7 @@ schedule that is stored. Times are shown as the clock of the zone shows them, an
 Examples:
   carillon schedules next '30 2 * * *' --tz Europe/London --count 5
   carillon schedules next '30 1 * * *' --tz America/New_York --fold both --after 2026-10-31T12:00:00Z
+  carillon schedules next '0 0 12 ? * 2-6' --dialect quartz
   carillon schedules next --every 90m --anchor 2026-01-01T00:00:00Z
   carillon schedules next billing nightly`;
 

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { CarillonError } from '../domain/errors.js';
 import { checkQueueName } from '../domain/ids.js';
+import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, SCHEDULER_CONNECTION } from '../redis/connection.js';
 import { JobScripts } from '../redis/job-scripts.js';
 import { newRequestId } from '../redis/request-id.js';
@@ -17,10 +18,12 @@ import {
   type QuarantinedJob,
 } from './admin-listing.js';
 import { type AdminOptions, type ResolvedAdminOptions, resolveAdminOptions } from './admin-options.js';
+import { Calendars } from './calendars.js';
 import { type DoctorOptions, type DoctorReport, examine } from './doctor.js';
 import { readQueues } from './doctor-counts.js';
 import { type Leader, readLeader } from './doctor-leader.js';
 import { redisTime } from './doctor-server.js';
+import { forecastTimers, type LoadForecastOptions, type TimersForecast } from './forecast.js';
 
 /** A queue that our tier knows, and what waits in its timers. */
 export interface QueueSummary {
@@ -159,6 +162,17 @@ export class Admin {
     const { namespace, prefix, scripts } = this.#options;
     const virtualClock = scripts.clock === 'virtual';
     return this.#asking((client) => examine(client, { namespace, prefix, virtualClock }, options));
+  }
+
+  /** The named calendars that schedules leave out. */
+  get calendars(): Calendars {
+    return new Calendars(new CalendarStore(this.#shard));
+  }
+
+  /** What will fire over the next hours, by queue and minute; see docs/forecast.md. */
+  async forecast(options: LoadForecastOptions = {}): Promise<TimersForecast> {
+    const [shard, scripts] = [this.#shard, this.#scripts];
+    return this.#asking((client) => forecastTimers({ client, shard, scripts }, options));
   }
 
   /** Closes the connection that it opened; a client that it was given stays open. */

@@ -5,10 +5,14 @@ import type { Problem } from './doctor-finding.js';
 
 /** What a key under the tag is: which type Redis must give it, and whose it is. */
 export type KeyKind =
-  | { type: KeyType; part: 'meta' | 'fence' | 'heads' | 'queues' | 'leader' | 'history' | 'clock' }
+  | {
+      type: KeyType;
+      part: 'meta' | 'fence' | 'heads' | 'queues' | 'leader' | 'history' | 'calendars' | 'clock';
+    }
   | { type: KeyType; part: 'bucket'; bucket: number }
   | { type: KeyType; part: 'spent' | 'spentShort'; bucket: number; generation: number }
   | { type: KeyType; part: 'dedup'; queue: string }
+  | { type: KeyType; part: 'ledger'; identity: string }
   | { part: 'none' };
 
 type KeyType = 'string' | 'hash' | 'zset' | 'stream';
@@ -20,6 +24,7 @@ const ONES = {
   queues: 'hash',
   leader: 'hash',
   history: 'stream',
+  calendars: 'hash',
   clock: 'string',
 } as const;
 const OF_BUCKET: Readonly<Record<string, KeyType>> = {
@@ -41,6 +46,9 @@ export function kindOfKey(rest: string): KeyKind | undefined {
   if (rest.startsWith('dedup:') && !rest.slice(6).includes(':') && rest.length > 6) {
     return { type: 'hash', part: 'dedup', queue: rest.slice(6) };
   }
+  if (rest.startsWith('ledger:') && rest.indexOf(':', 7) > 7) {
+    return { type: 'hash', part: 'ledger', identity: rest.slice(7) };
+  }
   const [, number, name = '', generation] = /^(0|[1-9]\d*):([a-z-]+)(?::([1-9]\d*|0))?$/.exec(rest) ?? [];
   const bucket = Number(number);
   if (number === undefined || bucket >= BUCKETS) return undefined;
@@ -61,11 +69,19 @@ export interface KeysLook {
   unreadableParts: Set<string>;
   /** Queues with deduplication entries. */
   dedupQueues: string[];
+  /** Identities that have a ledger. */
+  ledgers: string[];
 }
 
 /** Walks all keys of the database once, by SCAN; those under the tag are held against what is known. */
 export async function checkKeys({ client, keys, findings }: DoctorContext): Promise<KeysLook> {
-  const look: KeysLook = { keys: 0, unreadable: new Set(), unreadableParts: new Set(), dedupQueues: [] };
+  const look: KeysLook = {
+    keys: 0,
+    unreadable: new Set(),
+    unreadableParts: new Set(),
+    dedupQueues: [],
+    ledgers: [],
+  };
   const head = `${keys.tag}:`;
   const seen = new Set<string>();
   const meta = (await client.type(keys.meta)) === 'hash';
@@ -90,6 +106,7 @@ export async function checkKeys({ client, keys, findings }: DoctorContext): Prom
       if (kind === undefined || kind.part === 'none') return;
       if (type === kind.type) {
         if (kind.part === 'dedup') look.dedupQueues.push(kind.queue);
+        if (kind.part === 'ledger') look.ledgers.push(kind.identity);
       } else if (kind.part === 'bucket') look.unreadable.add(kind.bucket);
       else look.unreadableParts.add(kind.part);
     });

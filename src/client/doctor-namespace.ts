@@ -1,4 +1,4 @@
-import { BUCKETS } from '../domain/buckets.js';
+import { BUCKETS, bucketOf } from '../domain/buckets.js';
 import { type BucketLook, lookAgain, lookAtBucket, placesOf } from './doctor-bucket.js';
 import type { DoctorContext } from './doctor-context.js';
 import { readQueues, suspectCounts, Tally } from './doctor-counts.js';
@@ -13,6 +13,7 @@ import {
   type Leader,
   readLeader,
 } from './doctor-leader.js';
+import { checkLedgers } from './doctor-ledgers.js';
 import { checkOverdue } from './doctor-overdue.js';
 import { judgePlace } from './doctor-place.js';
 import { bullQueues, checkQueue, suspectMarks } from './doctor-queues.js';
@@ -74,6 +75,10 @@ export async function examineNamespace(
     suspectMarks(context, broken.keys());
     suspectParked(context, walk.parkedQueues, broken);
   }
+  await checkLedgers(
+    context,
+    found.ledgers.filter((identity) => !found.unreadable.has(bucketOf(identity))),
+  );
   for (const queue of found.dedupQueues) looked.deduplicated += await checkDedup(context, queue);
   queues.delete('');
   for (const queue of queues) looked.runs += await checkQueue(context, queue);

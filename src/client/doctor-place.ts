@@ -1,14 +1,13 @@
 import { bucketOf } from '../domain/buckets.js';
-import { compileStored, type StoredPolicies } from '../domain/schedule.js';
+import { compileTimes, type StoredPolicies } from '../domain/schedule.js';
 import { type RecordState, STATES } from '../domain/states.js';
-import { decodeRecord, FLAGS, RECORD_FORMAT, type ScheduleRecord } from '../redis/record.js';
+import { decodeRecord, dueTimeOf, needsPlan, RECORD_FORMAT, type ScheduleRecord } from '../redis/record.js';
 import type { DoctorCheck, Problem, Severity } from './doctor-finding.js';
 
 /** What is judged of a record: its header, and whether the rest can be used. Times in ms. */
 export type RecordLook =
   | ({ kind: 'job'; at: number } & Common)
-  | ({ kind: 'schedule'; leftToPlanner: boolean; note: string; unplannable: string | undefined } & Common &
-      Ticks)
+  | ({ kind: 'schedule' } & Common & ScheduleLook)
   | { kind: 'newer'; format: number }
   | { kind: 'unreadable'; why: string };
 
@@ -18,7 +17,17 @@ interface Common {
   ver: number;
 }
 
-type Ticks = Pick<ScheduleRecord, 'last' | 'cur' | 'curFire' | 'next' | 'nextFire'>;
+interface ScheduleLook
+  extends Pick<ScheduleRecord, 'last' | 'cur' | 'curFire' | 'next' | 'nextFire' | 'check'> {
+  /** When its entry in due comes up; undefined for none. */
+  dueAt: number | undefined;
+  /** The planner has something to answer. */
+  asks: boolean;
+  /** Runs that wait for their turn. */
+  waiting: number;
+  note: string;
+  unplannable: string | undefined;
+}
 
 /** One identity as one look saw it; scores in ms, undefined where the index does not hold it. */
 export interface Place {
@@ -39,23 +48,14 @@ export function lookAtRecord(identity: string, bytes: Buffer): RecordLook {
     const record = decodeRecord(bytes);
     const { state, inc, ver } = record;
     if (record.kind === 'job') return { kind: 'job', state, inc, ver, at: record.at };
-    const { last, cur, curFire, next, nextFire, note = '' } = record;
-    const leftToPlanner = (record.flags & FLAGS.resumed) !== 0;
-    const unplannable = state === 'scheduled' ? whyUnplannable(identity, record) : undefined;
-    return {
-      kind: 'schedule',
-      state,
-      inc,
-      ver,
-      leftToPlanner,
-      last,
-      cur,
-      curFire,
-      next,
-      nextFire,
-      note,
-      unplannable,
+    const { last, cur, curFire, next, nextFire, check, note = '' } = record;
+    const look = {
+      dueAt: dueTimeOf(record) || undefined,
+      asks: needsPlan(record),
+      waiting: record.waiting.length,
+      unplannable: state === 'scheduled' ? whyUnplannable(identity, record) : undefined,
     };
+    return { kind: 'schedule', state, inc, ver, last, cur, curFire, next, nextFire, check, note, ...look };
   } catch (error) {
     return { kind: 'unreadable', why: error instanceof Error ? error.message : String(error) };
   }
@@ -63,7 +63,7 @@ export function lookAtRecord(identity: string, bytes: Buffer): RecordLook {
 
 function whyUnplannable(identity: string, record: ScheduleRecord): string | undefined {
   try {
-    compileStored(JSON.parse(record.policies) as StoredPolicies, identity, record.anchor);
+    compileTimes(JSON.parse(record.policies) as StoredPolicies, identity, record.anchor);
     return undefined;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
@@ -123,10 +123,10 @@ function judgeJob(place: Place, record: RecordLook & { kind: 'job' }, say: Say):
 }
 
 function judgeSchedule(place: Place, record: RecordLook & { kind: 'schedule' }, say: Say): void {
-  const { state, curFire, note } = record;
+  const { state, dueAt, note } = record;
   if (state !== 'scheduled') {
     expectScore(place, 'due', undefined, state, say);
-    expectScore(place, 'parked', state === 'parked' ? curFire : undefined, state, say);
+    expectScore(place, 'parked', state === 'parked' ? (dueAt ?? 0) : undefined, state, say);
     // A parked one may have asked for its successor before; the planner drops that.
     if (place.plan !== undefined && state !== 'parked') say('index', `it is ${state} and stands in plan`);
     if (state === 'suspended') say('suspended', note === '' ? 'no note says why' : note, 'warning');
@@ -135,10 +135,16 @@ function judgeSchedule(place: Place, record: RecordLook & { kind: 'schedule' }, 
   expectScore(place, 'parked', undefined, state, say);
   if (place.due === undefined && place.plan === undefined) {
     say('silent', 'it is active, and neither has a pending tick in due nor is on plan');
+  } else {
+    expectScore(place, 'due', dueAt, state, say);
+    if (record.asks && place.plan === undefined) {
+      say('silent', 'it asks for the planner, and is not on plan');
+    }
+    if (!record.asks && place.plan !== undefined) say('index', 'it asks for nothing, and stands in plan');
   }
-  // A missed tick stands on plan alone until the planner has judged it.
-  const fires = record.cur > 0 && !record.leftToPlanner;
-  if (place.due !== undefined) expectScore(place, 'due', fires ? curFire : undefined, state, say);
+  if (record.waiting > 0 && record.check === 0) {
+    say('silent', `${record.waiting} of its runs wait, and nothing looks at them`);
+  }
   if (record.unplannable !== undefined) say('definition', record.unplannable);
 }
 

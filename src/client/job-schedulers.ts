@@ -7,7 +7,8 @@ import {
   toJobSchedulerForm,
 } from './job-scheduler-form.js';
 import type { ScheduleInfo } from './schedule-info.js';
-import type { Schedules, ScheduleTemplate } from './schedules.js';
+import type { Schedules } from './schedules.js';
+import type { ScheduleTemplate } from './schedules-port.js';
 
 /** BullMQ's Job Schedulers over our schedules: the same ids, the same getters, none of their chain. */
 export class JobSchedulers {

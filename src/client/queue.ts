@@ -6,6 +6,7 @@ import { CarillonError } from '../domain/errors.js';
 import { tickRunId } from '../domain/ids.js';
 import { BullQueue, type BullQueueOptions, SpanKind, TelemetryAttributes } from '../queue/bullmq.js';
 import { TimerBackend } from '../queue/timer-backend.js';
+import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, type RedisConnectionOptions } from '../redis/connection.js';
 import { JobScripts } from '../redis/job-scripts.js';
 import { defaultNamespace } from '../redis/layout.js';
@@ -21,7 +22,8 @@ import { JobSchedulers } from './job-schedulers.js';
 import { type EditOptions, type JobChange, PendingEdits } from './pending-edits.js';
 import { type BulkJob, Producer } from './producer.js';
 import { encodeTemplate } from './schedule-template.js';
-import { Schedules, type ScheduleTemplate } from './schedules.js';
+import { Schedules } from './schedules.js';
+import type { ScheduleTemplate } from './schedules-port.js';
 
 /** BullMQ's options of a queue, and ours. */
 export interface QueueOptions
@@ -117,6 +119,8 @@ export class Queue<
       queueName: name,
       jobs: scripts,
       scripts: new ScheduleScripts(shard),
+      calendars: new CalendarStore(shard),
+      stateOf: (runId) => this.getJobState(runId),
       encodeTemplate: (id, template) => encodeTemplate(id, template, this.jobsOpts, timers.maxPayload),
     });
     this.#jobSchedulers = new JobSchedulers(name, this.schedules as Schedules, hostZone());

@@ -1,12 +1,23 @@
 import { checkInteger } from '../config/check.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
+import { calendarsOf } from '../domain/exclusions-definition.js';
+import type { ExplainedTick } from '../domain/exclusions-explain.js';
+import type { CompiledTiming } from '../domain/fire-times.js';
 import type { ExplainedTime } from '../domain/fire-times-explain.js';
+import { identityOf } from '../domain/ids.js';
+import { type Instant, parseInstant } from '../domain/instant.js';
 import { compileStored, type StoredPolicies } from '../domain/schedule.js';
-import type { JobScripts } from '../redis/job-scripts.js';
-import type { ScheduleRecord } from '../redis/record.js';
-import { newRequestId } from '../redis/request-id.js';
+import { MAX_WAITING_RUNS, type ScheduleRecord } from '../redis/record.js';
+import { newRequestId, requestHash } from '../redis/request-id.js';
 import { checkRequestId } from './job-options.js';
+import {
+  describeWhole,
+  joinOutcomes,
+  type ScheduleDescription,
+  type ScheduleRunRow,
+} from './schedule-description.js';
 import { describeSchedule, type ScheduleInfo } from './schedule-info.js';
+import type { SchedulesPort } from './schedules-port.js';
 
 /** Sent again with each repeat of the same change, which then has its effect once. */
 interface ChangeOptions {
@@ -14,34 +25,54 @@ interface ChangeOptions {
   requestId?: string;
 }
 
+/** Which ticks of the past run, and how. */
+export interface BackfillRange extends ChangeOptions {
+  from: Instant;
+  to: Instant;
+  /** `bufferAll` (the default) runs one at a time, `allow` as many beside each other as `maxOpenRuns` lets. */
+  overlap?: 'bufferAll' | 'allow';
+  /** Runs also what ran before, under ids of its own. */
+  rerun?: boolean;
+  /** Only tells which ticks would run. */
+  dryRun?: boolean;
+}
+
 const LONGEST_NOTE = 500;
 
 /** One schedule of a queue, by its id. */
 export class ScheduleHandle {
   constructor(
-    private readonly queueName: string,
+    private readonly port: SchedulesPort,
     readonly id: string,
-    private readonly jobs: JobScripts,
   ) {}
 
-  /** Its definition, state and pending tick; undefined when there is no such schedule. */
-  async describe(): Promise<ScheduleInfo | undefined> {
-    const { record } = await this.jobs.get(this.queueName, this.id);
-    return record?.kind === 'schedule' ? describeSchedule(this.queueName, this.id, record) : undefined;
+  /**
+   * Its definition with the policies in words, its state and why, the next ten ticks and the last ten; undefined when
+   * there is no such schedule.
+   */
+  async describe(): Promise<ScheduleDescription | undefined> {
+    const { queueName, jobs } = this.port;
+    const { record } = await jobs.get(queueName, this.id);
+    if (record?.kind !== 'schedule') return undefined;
+    const info = describeSchedule(queueName, this.id, record);
+    // A definition that this machine cannot compile is described without its ticks; the warnings say why.
+    const upcoming = await this.preview(10).catch((): ExplainedTime[] => []);
+    return describeWhole(info, upcoming, await this.runs(10));
   }
 
   /**
-   * Its next `count` ticks as they would come now, each with what a clock change did to it; without jitter. Fewer if
+   * Its next `count` ticks as they would come now, each with what a clock change did to it and what was excluded before
+   * it; without jitter. Fewer if
    * the schedule ends before.
    * @param count 1 to 1,000; defaults to 10.
    * @throws CarillonError NOT_FOUND, INVALID_OPTION
    */
-  async preview(count = 10): Promise<ExplainedTime[]> {
+  async preview(count = 10): Promise<(ExplainedTime & Partial<ExplainedTick>)[]> {
     checkInteger('count', count, 1, 1000);
     const { record, now } = await this.#read();
     const policies = JSON.parse(record.policies) as StoredPolicies;
     const left = policies.limit === undefined ? count : Math.max(0, policies.limit - record.count);
-    const timing = compileStored(policies, `${this.queueName}:${this.id}`, record.anchor);
+    const timing = await this.#compile(policies, record);
     return timing.explainNext(Math.max(now, record.last), Math.min(count, left));
   }
 
@@ -53,7 +84,7 @@ export class ScheduleHandle {
   async pause(options: ChangeOptions & { note?: string } = {}): Promise<void> {
     const note = checkNote('note', options.note);
     await this.#read();
-    await this.jobs.pause(this.queueName, this.id, note, requestOf(options));
+    await this.port.jobs.pause(this.port.queueName, this.id, note, requestOf(options));
   }
 
   /**
@@ -63,19 +94,21 @@ export class ScheduleHandle {
    */
   async resume(options: ChangeOptions = {}): Promise<void> {
     await this.#read();
-    await this.jobs.resume(this.queueName, this.id, requestOf(options));
+    await this.port.jobs.resume(this.port.queueName, this.id, requestOf(options));
   }
 
   /**
-   * Deletes it. Runs that are in the BullMQ queue already stay there. A schedule that is created anew under its id
-   * fires no tick that it fired.
+   * Deletes it, with its ledger and the runs that wait for their turn. A schedule that is created anew under its id fires
+   * no tick that it fired.
    * @param options.reason why, for people: up to 500 bytes.
+   * @param options.cancelRuns also takes its runs out of the BullMQ queue that no worker has fetched; else they stay.
    * @returns true when there was one.
    */
-  async delete(options: ChangeOptions & { reason?: string } = {}): Promise<boolean> {
+  async delete(options: ChangeOptions & { reason?: string; cancelRuns?: boolean } = {}): Promise<boolean> {
     const reason = checkNote('reason', options.reason);
+    const { scripts, queueName } = this.port;
     try {
-      await this.jobs.cancel(this.queueName, this.id, reason, requestOf(options), 'schedule');
+      await scripts.delete(queueName, this.id, reason, options.cancelRuns === true, requestOf(options));
       return true;
     } catch (error) {
       if (isCarillonError(error, 'NOT_FOUND')) return false;
@@ -83,12 +116,86 @@ export class ScheduleHandle {
     }
   }
 
+  /**
+   * Runs it now, beside its ticks. The run's id is `<schedule>@<now>+<request>`.
+   * @param options.overlap `allow` (the default) starts at once, `policy` takes its turn behind open runs.
+   * @throws CarillonError NOT_FOUND, QUEUE_BROKEN, QUOTA when it has as many open runs as it may
+   */
+  async trigger(options: { overlap?: 'allow' | 'policy'; requestId?: string } = {}): Promise<ScheduleInfo> {
+    const requestId = requestOf(options);
+    const suffix = `+${requestHash(requestId).toString('hex').slice(0, 12)}`;
+    const inTurn = checkWord('overlap', options.overlap, ['allow', 'policy']) === 'policy';
+    const record = await this.port.scripts.trigger(this.port.queueName, this.id, suffix, inTurn, requestId);
+    return describeSchedule(this.port.queueName, this.id, record);
+  }
+
+  /**
+   * Runs ticks of the past. One that ran before, as far as the ledger or BullMQ remembers, is left out, and so are those
+   * that the schedule has yet to judge by itself.
+   * @param range both ends included.
+   * @returns the ticks that run, in order; for a request that is sent again, all of the span.
+   * @throws CarillonError NOT_FOUND, INVALID_OPTION for more than 1,000 ticks, QUOTA when 1,000 runs wait
+   */
+  async backfill(range: BackfillRange): Promise<Date[]> {
+    const from = parseInstant(range.from, 'from');
+    const to = parseInstant(range.to, 'to');
+    const { record, now } = await this.#read();
+    if (to < from || to > now) {
+      throw new CarillonError('INVALID_OPTION', 'to must lie between from and now', {
+        field: 'to',
+        given: range.to,
+        todo: 'Give a span of the past.',
+      });
+    }
+    const policies = JSON.parse(record.policies) as StoredPolicies;
+    const timing = await this.#compile(policies, record);
+    const ticks: number[] = [];
+    for (let tick = timing.next(from - 1); tick !== undefined && tick <= to; tick = timing.next(tick)) {
+      ticks.push(tick);
+      if (ticks.length > MAX_WAITING_RUNS) {
+        throw new CarillonError('INVALID_OPTION', `the span holds more than ${MAX_WAITING_RUNS} ticks`, {
+          field: 'to',
+          given: range.to,
+          todo: 'Backfill it in shorter spans.',
+        });
+      }
+    }
+    if (ticks.length === 0) return [];
+    const requestId = requestOf(range);
+    const ran = await this.port.scripts.backfill(
+      this.port.queueName,
+      this.id,
+      ticks,
+      {
+        suffix: range.rerun ? `+r${requestHash(requestId).toString('hex').slice(0, 8)}` : '',
+        beside: checkWord('overlap', range.overlap, ['bufferAll', 'allow']) === 'allow',
+        dry: range.dryRun === true,
+      },
+      requestId,
+    );
+    return (ran ?? ticks).map((tick) => new Date(tick));
+  }
+
+  /**
+   * What became of its last ticks, oldest first: run, with BullMQ's outcome while it keeps that, or skipped and why.
+   * @param count how many at the most; defaults to all that are kept (`keepRuns`).
+   */
+  async runs(count = Number.POSITIVE_INFINITY): Promise<ScheduleRunRow[]> {
+    const rows = await this.port.scripts.ledger(this.port.queueName, this.id);
+    return joinOutcomes(this.id, rows.slice(-count), (runId) => this.port.stateOf(runId));
+  }
+
+  async #compile(policies: StoredPolicies, record: ScheduleRecord): Promise<CompiledTiming> {
+    const calendars = await this.port.calendars.named(calendarsOf(policies.exclude));
+    return compileStored(policies, identityOf(this.port.queueName, this.id), record.anchor, calendars);
+  }
+
   async #read(): Promise<{ record: ScheduleRecord; now: number }> {
-    const { record, now } = await this.jobs.get(this.queueName, this.id);
+    const { record, now } = await this.port.jobs.get(this.port.queueName, this.id);
     if (record?.kind === 'schedule') return { record, now };
     throw new CarillonError(
       'NOT_FOUND',
-      `the queue ${this.queueName} has no schedule ${JSON.stringify(this.id)}`,
+      `the queue ${this.port.queueName} has no schedule ${JSON.stringify(this.id)}`,
       {
         field: 'scheduleId',
         given: this.id,
@@ -100,6 +207,20 @@ export class ScheduleHandle {
 
 function requestOf({ requestId }: ChangeOptions): string {
   return requestId === undefined ? newRequestId() : checkRequestId(requestId);
+}
+
+/** @throws CarillonError INVALID_OPTION */
+function checkWord<T extends string>(
+  field: string,
+  given: T | undefined,
+  words: readonly T[],
+): T | undefined {
+  if (given === undefined || words.includes(given)) return given;
+  throw new CarillonError('INVALID_OPTION', `${field} is none of ${words.join(', ')}`, {
+    field,
+    given,
+    todo: 'Give one of them, or leave it out.',
+  });
 }
 
 /** A note is for people: short text. @throws CarillonError INVALID_OPTION */

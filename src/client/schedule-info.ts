@@ -1,7 +1,7 @@
-import { compileStored, MISSED_CODES, type MissedPolicy, type StoredPolicies } from '../domain/schedule.js';
+import { compileTimes, MISSED_CODES, type MissedPolicy, type StoredPolicies } from '../domain/schedule.js';
 import type { RecordState } from '../domain/states.js';
 import { decodeOptions } from '../queue/job-json.js';
-import type { ScheduleRecord } from '../redis/record.js';
+import type { ScheduleRecord, ScheduleRun } from '../redis/record.js';
 
 /** What is known of a schedule. Times in ms. */
 export interface ScheduleInfo {
@@ -15,6 +15,12 @@ export interface ScheduleInfo {
   last: number | undefined;
   /** Ticks that fired. */
   count: number;
+  /** Runs that were open when they were last looked at, and runs that wait for their turn. */
+  open: ScheduleRun[];
+  waiting: ScheduleRun[];
+  /** Ticks skipped in a row; failed runs in a row. */
+  skips: number;
+  failures: number;
   /** As it is stored: durations and times in ms, defaults left out; `tz` is UTC when it is not there. */
   definition: StoredPolicies;
   /** What each run is; its options as BullMQ names them. */
@@ -35,6 +41,10 @@ export function describeSchedule(queueName: string, id: string, record: Schedule
     nextFireAt: record.curFire || undefined,
     last: record.last || undefined,
     count: record.count,
+    open: record.open,
+    waiting: record.waiting,
+    skips: record.skips,
+    failures: record.failures,
     definition,
     template: {
       name: record.name,
@@ -60,12 +70,12 @@ function readDefinition(
   let definition: StoredPolicies = { missed: missedOf(record.missed) };
   try {
     definition = JSON.parse(record.policies) as StoredPolicies;
-    return { definition, warnings: compileStored(definition, identity, record.anchor).warnings };
+    return { definition, warnings: compileTimes(definition, identity, record.anchor).warnings };
   } catch (error) {
     return { definition, warnings: [`its definition cannot be read: ${(error as Error).message}`] };
   }
 }
 
 function missedOf(code: number): MissedPolicy {
-  return MISSED_CODES.latest === code ? 'latest' : 'skip';
+  return (Object.keys(MISSED_CODES) as MissedPolicy[]).find((word) => MISSED_CODES[word] === code) ?? 'skip';
 }

@@ -4,7 +4,7 @@ import { checkJobName } from '../domain/ids.js';
 import { encodeData } from '../queue/payload.js';
 import { type JobOptions, resolveOptions } from './job-options.js';
 import type { EncodedTemplate } from './schedule-write.js';
-import type { ScheduleTemplate } from './schedules.js';
+import type { ScheduleTemplate } from './schedules-port.js';
 
 /** Options that belong to one job; each run of a schedule has its own time and id. */
 const OF_ONE_JOB = [

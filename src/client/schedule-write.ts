@@ -1,11 +1,15 @@
+import type { CalendarSet } from '../domain/calendar.js';
 import {
   compileStored,
   DEFAULT_GRACE,
+  DEFAULT_KEPT_RUNS,
+  DEFAULT_MAX_OPEN_RUNS,
   MISSED_CODES,
+  OVERLAP_CODES,
   type StoredPolicies,
   timingText,
 } from '../domain/schedule.js';
-import { type PlannedTick, Ticks } from '../domain/ticks.js';
+import { type PlannedTick, spanReason, Ticks } from '../domain/ticks.js';
 import type { ScheduleRecord } from '../redis/record.js';
 import type { ScheduleWrite } from '../redis/schedule-scripts.js';
 
@@ -25,6 +29,8 @@ export interface ReadSchedule {
   record: ScheduleRecord | undefined;
   /** The last tick of a deleted schedule of this id. */
   spentLast: number;
+  /** Those that the old or the new definition names. */
+  calendars: CalendarSet;
 }
 
 /**
@@ -37,14 +43,14 @@ export function writeOf(
   identity: string,
   policies: StoredPolicies,
   template: EncodedTemplate,
-  { now, record, spentLast }: ReadSchedule,
+  { now, record, spentLast, calendars }: ReadSchedule,
 ): ScheduleWrite | undefined {
   const text = JSON.stringify(policies);
   const keepTicks = record !== undefined && firesAtTheSameTimes(record, policies, identity);
   if (keepTicks && text === record.policies && isTemplateOf(record, template)) return undefined;
   const counted = record !== undefined && countsOn(record, policies);
   const anchor = counted ? record.anchor : now;
-  const ticks = new Ticks(compileStored(policies, identity, anchor), policies, identity);
+  const ticks = new Ticks(compileStored(policies, identity, anchor, calendars), policies, identity);
   const floor = Math.max(counted ? now : ticks.before(now), record?.last ?? 0, spentLast);
   const [cur, next] = keepTicks ? [] : twoTicks(ticks, floor, record?.count ?? 0);
   return {
@@ -57,11 +63,40 @@ export function writeOf(
     next: next?.tick ?? 0,
     nextFire: next?.fireAt ?? 0,
     ends: !keepTicks && cur === undefined,
+    ...overdueOf(record, identity, now, calendars),
     grace: policies.grace ?? DEFAULT_GRACE,
+    runTimeout: policies.runTimeout ?? 0,
     missed: MISSED_CODES[policies.missed],
+    overlap: OVERLAP_CODES[policies.overlap ?? 'skip'],
+    maxOpen: policies.maxOpenRuns ?? DEFAULT_MAX_OPEN_RUNS,
+    maxConcurrent: policies.maxConcurrent ?? (policies.overlap === 'allow' ? 0 : 1),
+    keptRows: policies.keepRuns ?? DEFAULT_KEPT_RUNS,
+    pauseAfter: policies.pauseOnFailure ?? 0,
     ...template,
     policies: text,
   };
+}
+
+/** What an edit records of the old definition's ticks that are due and did not fire: the newest stands for all. */
+function overdueOf(
+  record: ScheduleRecord | undefined,
+  identity: string,
+  now: number,
+  calendars: CalendarSet,
+): Pick<ScheduleWrite, 'overdueTo' | 'overdueReason'> {
+  const first = record?.cur ?? 0;
+  const to = record === undefined ? 0 : newestOf(record, identity, now, calendars);
+  return { overdueTo: to, overdueReason: spanReason(first, to || first, 'edited') };
+}
+
+/** 0 when none is due, or when this machine cannot read the definition. */
+function newestOf(record: ScheduleRecord, identity: string, now: number, calendars: CalendarSet): number {
+  try {
+    const old = JSON.parse(record.policies) as StoredPolicies;
+    return compileStored(old, identity, record.anchor, calendars).latest(record.cur - 1, now) ?? 0;
+  } catch {
+    return 0;
+  }
 }
 
 function twoTicks(ticks: Ticks, after: number, fired: number): (PlannedTick | undefined)[] {

@@ -1,33 +1,19 @@
 import { setTimeout } from 'node:timers/promises';
+import { refuse } from '../config/check.js';
 import { BUCKETS } from '../domain/buckets.js';
-import { CarillonError } from '../domain/errors.js';
+import type { CalendarSet } from '../domain/calendar.js';
+import { CarillonError, isCarillonError } from '../domain/errors.js';
+import { calendarsOf } from '../domain/exclusions-definition.js';
 import { checkScheduleId, identityOf, splitIdentity } from '../domain/ids.js';
 import { checkSchedule, type ScheduleDefinition, type StoredPolicies } from '../domain/schedule.js';
-import type { JobScripts } from '../redis/job-scripts.js';
 import { decodeRecord, type ScheduleRecord } from '../redis/record.js';
-import { newRequestId } from '../redis/request-id.js';
-import type { ScheduleScripts } from '../redis/schedule-scripts.js';
+import { newRequestId, requestHash } from '../redis/request-id.js';
 import { checkRequestId } from './job-options.js';
+import { checkFilter, matches, type ScheduleFilter } from './schedule-filter.js';
 import { ScheduleHandle } from './schedule-handle.js';
 import { describeSchedule, type ScheduleInfo } from './schedule-info.js';
-import { type EncodedTemplate, writeOf } from './schedule-write.js';
-
-/** What each run of a schedule is: BullMQ's name, data and options. */
-export interface ScheduleTemplate<Data = unknown, Name extends string = string, Opts = unknown> {
-  /** Defaults to the schedule's id. */
-  name?: Name;
-  /** Defaults to `{}`. */
-  data?: Data;
-  opts?: Opts;
-}
-
-/** What the schedules of a queue need of it. */
-export interface SchedulesPort {
-  readonly queueName: string;
-  readonly jobs: JobScripts;
-  readonly scripts: ScheduleScripts;
-  encodeTemplate(scheduleId: string, template: ScheduleTemplate): EncodedTemplate;
-}
+import { writeOf } from './schedule-write.js';
+import type { SchedulesPort, ScheduleTemplate } from './schedules-port.js';
 
 export interface UpsertOptions {
   /** Sent again with each repeat of the same change. */
@@ -38,6 +24,17 @@ export interface UpsertOptions {
 const TRIES = 20;
 const LONGEST_REST = 100;
 const PAGE = 200;
+
+/** What may be done to many schedules at once. */
+const CHANGES = {
+  pause: (handle, { note = '', requestId }) => handle.pause({ note, requestId }),
+  resume: (handle, { requestId }) => handle.resume({ requestId }),
+  trigger: (handle, { requestId }) => handle.trigger({ requestId }),
+  delete: (handle, { note = '', requestId }) => handle.delete({ reason: note, requestId }),
+} as const satisfies Record<
+  string,
+  (handle: ScheduleHandle, options: { note: string | undefined; requestId: string }) => Promise<unknown>
+>;
 
 /** The schedules of one queue: `queue.schedules`. */
 export class Schedules<Data = unknown, Name extends string = string, Opts = unknown> {
@@ -63,11 +60,16 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
 
   /** The handle of a schedule, whether it exists or not: nothing is read yet. @throws CarillonError INVALID_ID */
   get(id: string): ScheduleHandle {
-    return new ScheduleHandle(this.port.queueName, checkScheduleId(id), this.port.jobs);
+    return new ScheduleHandle(this.port, checkScheduleId(id));
   }
 
-  /** Every schedule of the queue, read in pages; in no order. Records that nobody can read are left to `doctor`. */
-  async *list(): AsyncGenerator<ScheduleInfo> {
+  /**
+   * The schedules of the queue that the filter means, read in pages; in no order. Records that nobody can read are left
+   * to `doctor`.
+   * @throws CarillonError INVALID_OPTION
+   */
+  async *list(filter: ScheduleFilter = {}): AsyncGenerator<ScheduleInfo> {
+    checkFilter(filter);
     const { jobs, queueName } = this.port;
     for (let bucket = 0; bucket < BUCKETS; bucket++) {
       let cursor = '0';
@@ -76,9 +78,71 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
         cursor = page.cursor;
         for (const { identity, bytes } of page.found) {
           const record = readSchedule(bytes);
-          if (record) yield describeSchedule(queueName, splitIdentity(identity).jobId, record);
+          if (record === undefined) continue;
+          const info = describeSchedule(queueName, splitIdentity(identity).jobId, record);
+          if (matches(info, filter)) yield info;
         }
       } while (cursor !== '0');
+    }
+  }
+
+  /**
+   * Pauses, resumes, triggers or deletes every schedule that the filter means; an empty filter is refused, so that
+   * nothing is deleted by a slip.
+   * @param options.note why they are paused or deleted, for people: up to 500 bytes.
+   * @param options.requestId sent again, the change has its effect once on each of them.
+   * @returns what was done to each, or with `dryRun` what would be.
+   * @throws CarillonError INVALID_OPTION
+   */
+  async change(
+    verb: keyof typeof CHANGES,
+    filter: ScheduleFilter,
+    options: { dryRun?: boolean; note?: string; requestId?: string } = {},
+  ): Promise<{ id: string; done: boolean; problem: string | undefined }[]> {
+    if (!Object.hasOwn(CHANGES, verb)) {
+      refuse('verb', verb, 'is unknown', `Give one of ${Object.keys(CHANGES).join(', ')}.`);
+    }
+    checkFilter(filter);
+    if (Object.values(filter).every((value) => value === undefined)) {
+      refuse('filter', filter, 'means every schedule', 'Give a tag, a state or a text.');
+    }
+    const given = options.requestId === undefined ? newRequestId() : checkRequestId(options.requestId);
+    // As short as it may get: the id of each schedule is put behind it.
+    const request = requestHash(given).toString('hex');
+    const results: { id: string; done: boolean; problem: string | undefined }[] = [];
+    for await (const { id } of this.list(filter)) {
+      const problem = options.dryRun
+        ? undefined
+        : await this.#changeOne(verb, id, { note: options.note, requestId: `${request}:${id}` });
+      results.push({ id, done: !options.dryRun && problem === undefined, problem });
+    }
+    return results;
+  }
+
+  /** A calendar that changed while a schedule was written may have passed it over. */
+  async #followCalendars(names: readonly string[], used: CalendarSet): Promise<void> {
+    if (names.length === 0) return;
+    const now = await this.port.calendars.named(names);
+    for (const name of names) {
+      const version = now.get(name)?.version;
+      if (version !== undefined && version !== used.get(name)?.version) {
+        await this.port.calendars.settle(name, version);
+      }
+    }
+  }
+
+  /** One schedule's refusal does not stop the others. */
+  async #changeOne(
+    verb: keyof typeof CHANGES,
+    id: string,
+    options: { note: string | undefined; requestId: string },
+  ): Promise<string | undefined> {
+    try {
+      await CHANGES[verb](this.get(id), options);
+      return undefined;
+    } catch (error) {
+      if (!isCarillonError(error)) throw error;
+      return `${error.code}: ${error.message}`;
     }
   }
 
@@ -100,10 +164,19 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
       const { now, record, last: spentLast } = await jobs.get(queueName, id);
       if (record?.kind === 'job') throw idInUse(id);
       options.judge?.(now);
-      const write = writeOf(identityOf(queueName, id), policies, encoded, { now, record, spentLast });
+      const names = [...calendarsOf(policies.exclude), ...calendarsNamed(record)];
+      const calendars = await this.port.calendars.named(names);
+      const write = writeOf(identityOf(queueName, id), policies, encoded, {
+        now,
+        record,
+        spentLast,
+        calendars,
+      });
       if (write === undefined) return describeSchedule(queueName, id, record as ScheduleRecord);
       const written = await scripts.upsert(queueName, id, write, requestId);
-      if (written.status === 'OK') return describeSchedule(queueName, id, written.record);
+      if (written.status !== 'OK') continue;
+      await this.#followCalendars(names, calendars);
+      return describeSchedule(queueName, id, written.record);
     }
     throw new CarillonError(
       'CONFLICT',
@@ -115,6 +188,15 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
         retryable: true,
       },
     );
+  }
+}
+
+/** The calendars that a stored definition names; none where it cannot be read. */
+function calendarsNamed(record: ScheduleRecord | undefined): string[] {
+  try {
+    return calendarsOf((JSON.parse(record?.policies ?? '{}') as StoredPolicies).exclude);
+  } catch {
+    return [];
   }
 }
 

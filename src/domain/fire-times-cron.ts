@@ -21,7 +21,7 @@ export interface CronRule {
 /** 9999-12-31T23:59:59Z: the last scheduled time. */
 export const LAST_TIME = 253_402_300_799_000;
 /** More than any offset and any change of offset: an instant lies within it of its wall-clock time. */
-const WIDEST_OFFSET = 2 * DAY_MS;
+export const WIDEST_OFFSET = 2 * DAY_MS;
 /** 400 years: once clock changes follow yearly rules, calendar and changes both repeat after them. */
 const CYCLE = 146_097 * DAY_MS;
 

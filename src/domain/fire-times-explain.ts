@@ -43,7 +43,8 @@ export function explainTimes(
   }));
 }
 
-function zonedText(zone: ZoneOffsets, at: number): string {
+/** A wall-clock time with its offset, `2026-03-08T03:30:00-04:00`. */
+export function zonedText(zone: ZoneOffsets, at: number): string {
   const { offset } = zone.spanAt(at);
   const size = new Date(Math.abs(offset)).toISOString();
   const text = size.slice(17, 19) === '00' ? size.slice(11, 16) : size.slice(11, 19);

@@ -36,6 +36,13 @@ export interface CompiledTiming {
   readonly warnings: readonly string[];
   /** Ticks from creation on; counted by whoever stores the schedule. */
   readonly limit: number | undefined;
+  /** The expressions behind it, for what looks at wall-clock times itself; none for `every`. */
+  readonly rules: readonly CronRule[];
+  /** The intervals behind it, in ms: `every`, and each `@every`. */
+  readonly everies: readonly number[];
+  /** No tick before the one, none after the other; ms. */
+  readonly startDate: number | undefined;
+  readonly endDate: number | undefined;
   /**
    * The first scheduled time strictly after `afterMs`, in whole ms; undefined if there is none up to 9999.
    * @throws CarillonError `INVALID_OPTION` for an `every` that has neither `anchor` nor `createdAt`, and for NaN.
@@ -84,7 +91,31 @@ export function nextFireTimes(
   return following(timing, after, count).map((time) => new Date(time));
 }
 
-function following(timing: CompiledTiming, after: number, count: number): number[] {
+/** As {@link CompiledTiming.latest}, for any `next`. */
+export function latestTime(
+  next: (afterMs: number) => number | undefined,
+  afterMs: number,
+  untilMs: number,
+): number | undefined {
+  let latest: number | undefined;
+  let low = afterMs;
+  // Nothing lies between `high` and `untilMs`.
+  let high = untilMs;
+  while (low < high) {
+    const middle = Math.max(low, Math.floor((low + high) / 2));
+    const time = next(middle);
+    if (time !== undefined && time <= untilMs) {
+      latest = time;
+      low = time;
+    } else {
+      high = middle;
+    }
+  }
+  return latest;
+}
+
+/** The next `count` times after one, or as many as there are. */
+export function following(timing: Pick<CompiledTiming, 'next'>, after: number, count: number): number[] {
   const times: number[] = [];
   let time: number | undefined = after;
   while (times.length < count) {
@@ -101,9 +132,9 @@ type Part = CronRule | { readonly every: number };
 class Timing implements CompiledTiming {
   readonly kind: CompiledTiming['kind'];
   readonly warnings: readonly string[];
+  readonly rules: CronRule[] = [];
+  readonly everies: number[] = [];
   readonly #checked: CheckedTiming;
-  readonly #rules: CronRule[] = [];
-  readonly #everies: number[] = [];
   readonly #createdAt: number | undefined;
 
   constructor(definition: TimingDefinition, { seed, createdAt }: CompileOptions) {
@@ -112,14 +143,14 @@ class Timing implements CompiledTiming {
     this.#createdAt = createdAt;
     // Also where no expression uses it: a bad zone is an error beside `every` too.
     zoneOffsets(checked.tz);
-    if (checked.every !== undefined) this.#everies.push(checked.every);
+    if (checked.every !== undefined) this.everies.push(checked.every);
     for (const source of checked.crons) {
       const part = compileCron(source, checked, seed);
-      if ('every' in part) this.#everies.push(part.every);
-      else this.#rules.push(part);
+      if ('every' in part) this.everies.push(part.every);
+      else this.rules.push(part);
     }
-    this.kind = kindOf(this.#rules, this.#everies);
-    this.warnings = warningsOf(this.#rules, definition);
+    this.kind = kindOf(this.rules, this.everies);
+    this.warnings = warningsOf(this.rules, definition);
   }
 
   get tz(): string {
@@ -130,11 +161,19 @@ class Timing implements CompiledTiming {
     return this.#checked.limit;
   }
 
+  get startDate(): number | undefined {
+    return this.#checked.startDate;
+  }
+
+  get endDate(): number | undefined {
+    return this.#checked.endDate;
+  }
+
   get canonical(): string {
     const { tz, gap, fold, anchor, phase, startDate, endDate, limit } = this.#checked;
-    const rules = [...new Set(this.#rules.map((rule) => rule.pattern.canonical))].sort();
-    const policy = this.#rules.some((rule) => !rule.pattern.interval) ? [gap, fold] : [];
-    const everies = this.#everies.map((every) => ['every', every, anchor ?? 'creation', phase]);
+    const rules = [...new Set(this.rules.map((rule) => rule.pattern.canonical))].sort();
+    const policy = this.rules.some((rule) => !rule.pattern.interval) ? [gap, fold] : [];
+    const everies = this.everies.map((every) => ['every', every, anchor ?? 'creation', phase]);
     return JSON.stringify([tz, rules, policy, everies, startDate ?? '', endDate ?? '', limit ?? '']);
   }
 
@@ -151,33 +190,19 @@ class Timing implements CompiledTiming {
     const { startDate, endDate = LAST_TIME } = this.#checked;
     const after = startDate !== undefined && startDate > afterMs ? startDate - 1 : afterMs;
     let earliest: number | undefined;
-    for (const rule of this.#rules) earliest = earlier(earliest, nextCronTime(rule, after));
-    for (const every of this.#everies) {
+    for (const rule of this.rules) earliest = earlier(earliest, nextCronTime(rule, after));
+    for (const every of this.everies) {
       earliest = earlier(earliest, nextIntervalTime(this.#intervalRule(every), after, LAST_TIME));
     }
     return earliest === undefined || earliest > endDate ? undefined : earliest;
   }
 
   latest(afterMs: number, untilMs: number): number | undefined {
-    let latest: number | undefined;
-    let low = afterMs;
-    // Nothing lies between `high` and `untilMs`.
-    let high = untilMs;
-    while (low < high) {
-      const middle = Math.max(low, Math.floor((low + high) / 2));
-      const time = this.next(middle);
-      if (time !== undefined && time <= untilMs) {
-        latest = time;
-        low = time;
-      } else {
-        high = middle;
-      }
-    }
-    return latest;
+    return latestTime((after) => this.next(after), afterMs, untilMs);
   }
 
   explainNext(afterMs: number, count: number): ExplainedTime[] {
-    return explainTimes(this.#rules, zoneOffsets(this.tz), afterMs, following(this, afterMs, count));
+    return explainTimes(this.rules, zoneOffsets(this.tz), afterMs, following(this, afterMs, count));
   }
 
   #intervalRule(every: number): IntervalRule {

@@ -1,18 +1,32 @@
+import type { CalendarSet } from './calendar.js';
 import { type Duration, parseDuration } from './durations.js';
 import { CarillonError, shortText } from './errors.js';
+import { compileExclusions, NO_CALENDARS } from './exclusions.js';
+import {
+  checkExclude,
+  checkOnExcluded,
+  type Exclusion,
+  type OnExcluded,
+  type StoredExclusion,
+} from './exclusions-definition.js';
+import { withExclusions } from './exclusions-timing.js';
 import { type CompiledTiming, compileSchedule } from './fire-times.js';
 import type { TimingDefinition } from './fire-times-definition.js';
 import { parseInstant } from './instant.js';
 import { nearestWord } from './nearest-word.js';
 
 /** What happens to ticks that came while nobody served the schedule. */
-export type MissedPolicy = 'skip' | 'latest';
+export type MissedPolicy = 'skip' | 'latest' | 'all';
+
+/** What happens to a tick that comes while runs of its schedule are open. */
+export type OverlapPolicy = 'skip' | 'bufferOne' | 'bufferAll' | 'cancelOther' | 'allow';
 
 /** A schedule as its author writes it. */
 export interface ScheduleDefinition extends TimingDefinition {
   /**
-   * Ticks whose grace ended while nobody served them, or whose next one came before they ran: `skip` runs none of
-   * them, `latest` the newest one. Required: no schedule leaves it to chance.
+   * Ticks whose grace ended while nobody served them, or (but for `all`) whose next one came before they ran: `skip`
+   * runs none of them, `latest` the newest one, `all` each of them in order, one at a time. Required: no schedule
+   * leaves it to chance.
    */
   missed: MissedPolicy;
   /** How late a tick may be and still fire as if on time. Defaults to 30 s. */
@@ -22,10 +36,38 @@ export interface ScheduleDefinition extends TimingDefinition {
    * same for one tick, on every machine. Up to 31 days. Defaults to 0.
    */
   jitter?: Duration;
-  /** `latest` does not run a tick older than this. Defaults to one day. */
+  /** `latest` and `all` do not run a tick older than this. Defaults to one day. */
   catchupWindow?: Duration;
-  /** What happens when a run is still open at the next tick. Runs of one schedule may overlap. Defaults to `allow`. */
-  overlap?: 'allow';
+  /** How many ticks `all` runs at most after one outage, 1 to 1,000. Defaults to 100. */
+  maxCatchup?: number;
+  /** When more than that were missed: `refuse` (the default) runs none and records it, `newest` runs the newest ones. */
+  onTooMany?: 'refuse' | 'newest' | 'suspend';
+  /**
+   * A tick that comes while a run is open (it waits, runs, or waits for a retry): `skip` (the default) drops it,
+   * `bufferOne` keeps one, `bufferAll` each, `cancelOther` removes a run that no worker has fetched and is else
+   * `bufferOne`, `allow` runs it beside the others. Kubernetes' `Forbid`, `Replace`, `Allow` and Temporal's names are taken.
+   */
+  overlap?: OverlapPolicy | keyof typeof OVERLAP_ALIASES;
+  /** How many runs may be open at once, 1 to 64. Defaults to 1, and to no limit for `allow`. */
+  maxConcurrent?: number;
+  /** Open and waiting runs together, 1 to 64; a tick beyond is skipped. Defaults to 32. */
+  maxOpenRuns?: number;
+  /**
+   * For runs that may never end: one that was put into the queue this long ago counts as ended, and the schedule goes
+   * on beside it. At least 1 s, at most 49 days. Defaults to never.
+   */
+  runTimeout?: Duration;
+  /**
+   * Pauses the schedule after so many failed runs in a row, 1 to 255, as its next tick finds them. A run that BullMQ
+   * removes at once (`removeOnFail: true`) is not seen to fail. Defaults to never.
+   */
+  pauseOnFailure?: number;
+  /** Rows of its ledger that are kept, 0 to 255. Defaults to 50. */
+  keepRuns?: number;
+  /** When it does not fire: local dates, ranges, calendars. See docs/exclusions.md. */
+  exclude?: readonly Exclusion[];
+  /** An excluded tick: `skip` (the default) drops it, `next` runs it at the same time on the next date that is free. */
+  onExcluded?: OnExcluded;
   /** Words to find it by: up to 32, of up to 100 characters. */
   tags?: readonly string[];
 }
@@ -46,21 +88,51 @@ export interface StoredPolicies {
   grace?: number;
   jitter?: number;
   catchupWindow?: number;
+  maxCatchup?: number;
+  onTooMany?: 'newest' | 'suspend';
+  overlap?: OverlapPolicy;
+  maxConcurrent?: number;
+  maxOpenRuns?: number;
+  runTimeout?: number;
+  pauseOnFailure?: number;
+  keepRuns?: number;
+  exclude?: StoredExclusion[];
+  onExcluded?: 'next';
   tags?: string[];
   /** BullMQ's `every`: the first tick is the moment of creation. */
   startsAtOnce?: true;
 }
 
 /** The numbers of {@link MissedPolicy} in a record's header; the scripts know them. */
-export const MISSED_CODES = { skip: 0, latest: 1 } as const;
+export const MISSED_CODES = { skip: 0, latest: 1, all: 2 } as const;
+/** The numbers of {@link OverlapPolicy} in a record's header. */
+export const OVERLAP_CODES = { skip: 0, bufferOne: 1, bufferAll: 2, cancelOther: 3, allow: 4 } as const;
+/** Words of other systems for the same. */
+const OVERLAP_ALIASES = {
+  Forbid: 'skip',
+  Replace: 'cancelOther',
+  Allow: 'allow',
+  Skip: 'skip',
+  BufferOne: 'bufferOne',
+  BufferAll: 'bufferAll',
+  CancelOther: 'cancelOther',
+  AllowAll: 'allow',
+} as const;
+export const DEFAULT_MAX_CATCHUP = 100;
+export const DEFAULT_MAX_OPEN_RUNS = 32;
+export const DEFAULT_KEPT_RUNS = 50;
 export const DEFAULT_GRACE = 30_000;
 export const DEFAULT_CATCHUP_WINDOW = 86_400_000;
-const LONGEST_GRACE = 0xffffffff;
+/** ms; a record holds it in four bytes. */
+export const LONGEST_GRACE = 0xffffffff;
+export const SHORTEST_RUN_TIMEOUT = 1000;
+/** ms, as the grace. */
+export const LONGEST_RUN_TIMEOUT = 0xffffffff;
 /** A record counts its ticks in four bytes. */
 const LARGEST_LIMIT = 0xffffffff;
 const LONGEST_JITTER = 31 * 86_400_000;
-const MOST_TAGS = 32;
-const LONGEST_TAG = 100;
+export const MOST_TAGS = 32;
+export const LONGEST_TAG = 100;
 
 const TIMING_KEYS = [
   'cron',
@@ -76,9 +148,25 @@ const TIMING_KEYS = [
   'endDate',
   'limit',
 ] as const;
-const POLICY_KEYS = ['missed', 'grace', 'jitter', 'catchupWindow', 'overlap', 'tags'] as const;
+const POLICY_KEYS = [
+  'missed',
+  'grace',
+  'jitter',
+  'catchupWindow',
+  'maxCatchup',
+  'onTooMany',
+  'overlap',
+  'maxConcurrent',
+  'maxOpenRuns',
+  'runTimeout',
+  'pauseOnFailure',
+  'keepRuns',
+  'exclude',
+  'onExcluded',
+  'tags',
+] as const;
 /** Every option of a schedule, for messages about unknown ones. */
-const SCHEDULE_KEYS: readonly string[] = [...TIMING_KEYS, ...POLICY_KEYS];
+export const SCHEDULE_KEYS: readonly string[] = [...TIMING_KEYS, ...POLICY_KEYS];
 
 /**
  * Checks a definition whole and gives it the form that is stored: the same for the same definition, however it is
@@ -96,18 +184,18 @@ export function checkSchedule(definition: ScheduleDefinition, seed: string): Sto
     );
   }
   const given = definition as ScheduleDefinition & Record<string, unknown>;
-  checkTimes(given, seed);
-  if (typeof given.missed !== 'string' || !Object.hasOwn(MISSED_CODES, given.missed)) {
-    const problem = given.missed === undefined ? 'is missing' : 'is unknown';
-    throw invalid('missed', given.missed, problem, "write 'skip' or 'latest'");
-  }
-  if (given.overlap !== undefined && given.overlap !== 'allow') {
-    throw invalid(
-      'overlap',
-      given.overlap,
-      'is not offered',
-      "write 'allow', or keep runs apart in the worker",
-    );
+  const timing = checkTimes(given, seed);
+  const exclude = checkExclude(given.exclude);
+  const onExcluded = checkOnExcluded(given.onExcluded, exclude);
+  // Refuses what cannot be moved; the dates do not matter to that.
+  withExclusions(timing, compileExclusions([], timing.tz), onExcluded);
+  const missed = oneOf('missed', given.missed, Object.keys(MISSED_CODES) as MissedPolicy[]);
+  if (missed === undefined)
+    throw invalid('missed', undefined, 'is missing', "write 'skip', 'latest' or 'all'");
+  const maxConcurrent = wholeNumber('maxConcurrent', given.maxConcurrent, 1, 64);
+  const maxOpenRuns = wholeNumber('maxOpenRuns', given.maxOpenRuns, 1, 64);
+  if ((maxConcurrent ?? 1) > (maxOpenRuns ?? DEFAULT_MAX_OPEN_RUNS)) {
+    throw invalid('maxConcurrent', maxConcurrent, 'is larger than maxOpenRuns', 'write a smaller one');
   }
   if (given.limit !== undefined && given.limit > LARGEST_LIMIT) {
     throw invalid('limit', given.limit, `is above ${LARGEST_LIMIT}`, 'write less, or leave it out');
@@ -124,24 +212,68 @@ export function checkSchedule(definition: ScheduleDefinition, seed: string): Sto
     startDate: optionalInstant(given.startDate, 'startDate'),
     endDate: optionalInstant(given.endDate, 'endDate'),
     limit: given.limit,
-    missed: given.missed,
+    missed,
     grace: optionalDuration(given.grace, 'grace', LONGEST_GRACE),
     jitter: optionalDuration(given.jitter, 'jitter', LONGEST_JITTER) || undefined,
     catchupWindow: optionalDuration(given.catchupWindow, 'catchupWindow'),
+    maxCatchup: wholeNumber('maxCatchup', given.maxCatchup, 1, 1000),
+    onTooMany: unless(
+      'refuse',
+      oneOf('onTooMany', given.onTooMany, ['refuse', 'newest', 'suspend'] as const),
+    ),
+    overlap: unless('skip', checkOverlap(given.overlap)),
+    maxConcurrent,
+    maxOpenRuns,
+    runTimeout:
+      given.runTimeout === undefined
+        ? undefined
+        : parseDuration(given.runTimeout, {
+            field: 'runTimeout',
+            min: SHORTEST_RUN_TIMEOUT,
+            max: LONGEST_RUN_TIMEOUT,
+          }),
+    pauseOnFailure: wholeNumber('pauseOnFailure', given.pauseOnFailure, 1, 255),
+    keepRuns: wholeNumber('keepRuns', given.keepRuns, 0, 255),
+    exclude,
+    onExcluded,
     tags: checkTags(given.tags),
   });
 }
 
+function checkOverlap(given: unknown): OverlapPolicy | undefined {
+  if (typeof given === 'string' && Object.hasOwn(OVERLAP_ALIASES, given)) {
+    return OVERLAP_ALIASES[given as keyof typeof OVERLAP_ALIASES];
+  }
+  return oneOf('overlap', given, Object.keys(OVERLAP_CODES) as OverlapPolicy[]);
+}
+
+function oneOf<T extends string>(field: string, given: unknown, words: readonly T[]): T | undefined {
+  if (given === undefined || words.includes(given as T)) return given as T | undefined;
+  throw invalid(field, given, 'is unknown', `write one of ${words.join(', ')}`);
+}
+
+function wholeNumber(field: string, given: unknown, min: number, max: number): number | undefined {
+  if (given === undefined) return undefined;
+  if (Number.isSafeInteger(given) && (given as number) >= min && (given as number) <= max)
+    return given as number;
+  throw invalid(field, given, 'is out of range', `write a whole number from ${min} to ${max}`);
+}
+
+/** Defaults are left out of what is stored. */
+function unless<T extends string, D extends T>(standard: D, value: T | undefined): Exclude<T, D> | undefined {
+  return value === standard ? undefined : (value as Exclude<T, D> | undefined);
+}
+
 /** What names instants, and an option that nobody reads. The timing knows the names that other libraries use. */
-function checkTimes(given: Record<string, unknown>, seed: string): void {
+function checkTimes(given: Record<string, unknown>, seed: string): CompiledTiming {
   const isUnknown = (key: string) => given[key] !== undefined && !SCHEDULE_KEYS.includes(key);
   const unknown = Object.keys(given).find(isUnknown);
   const asked = unknown === undefined ? TIMING_KEYS : [...TIMING_KEYS, unknown];
   const timing = Object.fromEntries(
     asked.filter((key) => given[key] !== undefined).map((key) => [key, given[key]]),
   );
-  compileSchedule(timing as TimingDefinition, { seed, createdAt: 0 });
-  if (unknown === undefined) return;
+  const compiled = compileSchedule(timing as TimingDefinition, { seed, createdAt: 0 });
+  if (unknown === undefined) return compiled;
   const meant = nearestWord(unknown, SCHEDULE_KEYS);
   throw invalid(
     unknown,
@@ -151,8 +283,26 @@ function checkTimes(given: Record<string, unknown>, seed: string): void {
   );
 }
 
-/** The stored form, ready to be asked for times. `createdAt` in ms is what `every` without an anchor counts from. */
-export function compileStored(policies: StoredPolicies, seed: string, createdAt: number): CompiledTiming {
+/**
+ * The stored form, ready to be asked for times.
+ * @param createdAt what `every` without an anchor counts from, ms.
+ * @param calendars those that the definition names, see `calendarsOf`.
+ * @throws CarillonError NOT_FOUND for a calendar that is not among them
+ */
+export function compileStored(
+  policies: StoredPolicies,
+  seed: string,
+  createdAt: number,
+  calendars: CalendarSet = NO_CALENDARS,
+): CompiledTiming {
+  const timing = compileTimes(policies, seed, createdAt);
+  const { exclude, onExcluded } = policies;
+  if (exclude === undefined) return timing;
+  return withExclusions(timing, compileExclusions(exclude, timing.tz, calendars), onExcluded);
+}
+
+/** The same without its exclusions. */
+export function compileTimes(policies: StoredPolicies, seed: string, createdAt: number): CompiledTiming {
   const { cron, every, phase, tz, gap, fold, startDate, endDate, limit } = policies;
   const anchor = policies.startsAtOnce ? Math.max(policies.startDate ?? 0, createdAt) : policies.anchor;
   return compileSchedule(
@@ -178,8 +328,9 @@ export function compileStored(policies: StoredPolicies, seed: string, createdAt:
  * @throws CarillonError when the definition cannot be compiled (any more: a zone may be unknown on this machine).
  */
 export function timingText(policies: StoredPolicies, seed: string): string {
-  const { canonical } = compileStored(policies, seed, 0);
-  return JSON.stringify([canonical, policies.jitter ?? 0, policies.startsAtOnce ?? false]);
+  const { canonical } = compileTimes(policies, seed, 0);
+  const { jitter = 0, startsAtOnce = false, exclude = [], onExcluded = 'skip' } = policies;
+  return JSON.stringify([canonical, jitter, startsAtOnce, exclude, exclude.length > 0 && onExcluded]);
 }
 
 function checkTags(tags: unknown): string[] | undefined {

@@ -1,14 +1,14 @@
 import type { CompiledTiming } from './fire-times.js';
 import { LAST_INSTANT } from './instant.js';
 import { jitterFor } from './jitter.js';
-import { DEFAULT_CATCHUP_WINDOW, type StoredPolicies } from './schedule.js';
+import { DEFAULT_CATCHUP_WINDOW, DEFAULT_MAX_CATCHUP, type StoredPolicies } from './schedule.js';
 
 /** A schedule's place in time, as its record holds it. Times in ms, 0 for none. */
 export interface TickState {
   last: number;
   cur: number;
   next: number;
-  /** Ticks that fired so far. */
+  /** Ticks that ran or are sure to. */
   count: number;
   /** When the schedule was created: no tick at or before it, but for one that starts at once. */
   createdAt: number;
@@ -27,6 +27,16 @@ export interface Served {
   grace: number;
   /** It was resumed just now: the ticks up to now came during its pause. */
   resumed: boolean;
+  /** How many more runs its record has room for. */
+  room: number;
+}
+
+/** The fate of a span of ticks, both ends included: a row of the ledger. */
+export interface SkippedSpan {
+  from: number;
+  to: number;
+  what: 'skipped' | 'refused';
+  reason: 'missed' | 'paused' | 'too many' | 'too old';
 }
 
 /** What is to become of a schedule whose pending tick nobody will fire as it stands. */
@@ -34,10 +44,11 @@ export interface Resolution {
   newLast: number;
   cur: PlannedTick | undefined;
   next: PlannedTick | undefined;
-  /** `cur` was judged: the pop runs it, however late. */
-  catchUp: boolean;
-  /** The first and the last of the ticks that do not run. */
-  skipped: { from: number; to: number } | undefined;
+  /** Missed ticks that run after all, in order. */
+  catchUp: number[];
+  skipped: SkippedSpan[];
+  /** Why the schedule is suspended, by its own choice. */
+  suspends: string | undefined;
 }
 
 /** Ticks of one schedule: pure arithmetic over its definition; each comes from the one before it (I9). */
@@ -81,35 +92,97 @@ export class Ticks {
   }
 
   /**
-   * Judges the ticks that came up to `now`, without enumerating them. Only the newest may run: it is missed when its
-   * grace ended before the schedule was served, or when it came during a pause, and then the policy decides. Every
-   * older one was overtaken by its next, and so is missed.
+   * Judges the ticks that came up to `now`, without enumerating them. Under `skip` and `latest` only the newest may
+   * run, each older one was overtaken by its next; under `all` each of them runs, in order. What came during a pause is
+   * no outage: at most the newest of it runs.
    */
   resolve(state: TickState, now: number, served: Served): Resolution {
     const pending = state.cur > 0 ? this.#planned(state.cur) : this.successor(state);
-    if (pending === undefined || !this.withinLimit(state.count, 0)) {
-      return { newLast: state.last, cur: undefined, next: undefined, catchUp: false, skipped: undefined };
-    }
-    if (pending.fireAt > now) {
-      return { newLast: state.last, ...this.#from(state, pending), catchUp: false, skipped: undefined };
-    }
+    if (pending === undefined) return this.#go(state, { newLast: state.last, cur: undefined });
+    const known = state.cur > 0 || served.resumed;
+    if (!known || pending.fireAt > now) return this.#go(state, { newLast: state.last, cur: pending });
     const newest = this.newestDue(now, pending);
-    const missed = served.resumed || newest.fireAt + served.grace < served.servedFrom;
-    if (!missed || this.#catchesUp(newest.tick, now)) {
-      const overtaken = this.timing.latest(pending.tick - 1, newest.tick - 1);
-      return {
-        newLast: overtaken ?? state.last,
-        ...this.#from(state, newest),
-        catchUp: true,
-        skipped: overtaken === undefined ? undefined : { from: pending.tick, to: overtaken },
-      };
+    if (this.policies.missed === 'all' && !served.resumed) {
+      return this.#catchUpAll(state, { from: pending.tick, to: newest.tick }, now, served);
     }
-    return {
-      newLast: newest.tick,
-      ...this.#from(state, this.after(newest.tick)),
-      catchUp: false,
-      skipped: { from: pending.tick, to: newest.tick },
-    };
+    const overtaken = this.timing.latest(pending.tick - 1, newest.tick - 1);
+    const reason = served.resumed ? 'paused' : 'missed';
+    const skipped =
+      overtaken === undefined ? [] : [spanOf(pending.tick, overtaken, { what: 'skipped', reason })];
+    if (!served.resumed && newest.fireAt + served.grace >= served.servedFrom) {
+      return this.#go(state, { newLast: overtaken ?? state.last, cur: newest, skipped });
+    }
+    const cur = this.after(newest.tick);
+    if (this.policies.missed !== 'skip' && now - newest.tick <= this.#window && served.room > 0) {
+      return this.#go(state, { newLast: newest.tick, cur, skipped, catchUp: [newest.tick] });
+    }
+    const all = spanOf(pending.tick, newest.tick, { what: 'skipped', reason });
+    return this.#go(state, { newLast: newest.tick, cur, skipped: [all] });
+  }
+
+  /** `all`: each tick of a span that is neither too old nor one too many. */
+  #catchUpAll(state: TickState, { from, to }: Span, now: number, { room }: Served): Resolution {
+    const cur = this.after(to);
+    const skipped: SkippedSpan[] = [];
+    const old = this.timing.latest(from - 1, Math.min(now - this.#window - 1, to));
+    if (old !== undefined) skipped.push(spanOf(from, old, { what: 'skipped', reason: 'too old' }));
+    const first = old === undefined ? from : this.timing.next(old);
+    if (first === undefined || first > to) return this.#go(state, { newLast: to, cur, skipped });
+    const most = Math.min(this.policies.maxCatchup ?? DEFAULT_MAX_CATCHUP, room);
+    const left = (this.timing.limit ?? Number.POSITIVE_INFINITY) - state.count;
+    const ticks = this.#upTo(first, to, Math.min(most + 1, left));
+    if (ticks.length <= most) {
+      // At its limit the schedule ends with the last of them.
+      const newLast = ticks.length < left ? to : (ticks.at(-1) as number);
+      return this.#go(state, { newLast, cur, skipped, catchUp: ticks });
+    }
+    if (this.policies.onTooMany === 'newest' && most > 0) {
+      const newest = this.#newestOf(first, to, most);
+      const before = this.timing.latest(first - 1, (newest[0] as number) - 1) as number;
+      skipped.push(spanOf(first, before, { what: 'skipped', reason: 'too many' }));
+      return this.#go(state, { newLast: to, cur, skipped, catchUp: newest });
+    }
+    skipped.push(spanOf(first, to, { what: 'refused', reason: 'too many' }));
+    const suspends =
+      this.policies.onTooMany === 'suspend' ? `more than ${most} ticks were missed` : undefined;
+    return this.#go(state, { newLast: to, cur, skipped, suspends });
+  }
+
+  /** Ticks from `from`, one itself, to `to`; `most` of them at the most. */
+  #upTo(from: number | undefined, to: number, most: number): number[] {
+    const ticks: number[] = [];
+    let tick: number | undefined = from;
+    while (tick !== undefined && tick <= to && ticks.length < most) {
+      ticks.push(tick);
+      tick = this.timing.next(tick);
+    }
+    return ticks;
+  }
+
+  /**
+   * The newest `count` ticks of a span that has more of them. It looks back in doubling steps, and halves a step that
+   * holds too many; no look names more than twice as many ticks as are wanted.
+   */
+  #newestOf(from: number, to: number, count: number): number[] {
+    const after = (start: number) => this.#upTo(this.timing.next(start), to, 2 * count);
+    let few = to;
+    let many = from - 1;
+    for (let span = 1000; to - span > many; span *= 2) {
+      const ticks = after(to - span);
+      if (ticks.length >= count) many = to - span;
+      else few = to - span;
+    }
+    for (;;) {
+      const ticks = after(many);
+      if (ticks.length < 2 * count) return ticks.slice(-count);
+      const middle = Math.floor((few + many) / 2);
+      if (after(middle).length >= count) many = middle;
+      else few = middle;
+    }
+  }
+
+  get #window(): number {
+    return this.policies.catchupWindow ?? DEFAULT_CATCHUP_WINDOW;
   }
 
   /**
@@ -131,13 +204,27 @@ export class Ticks {
     return { tick, fireAt: this.fireTimeOf(tick) };
   }
 
-  #catchesUp(tick: number, now: number): boolean {
-    const window = this.policies.catchupWindow ?? DEFAULT_CATCHUP_WINDOW;
-    return this.policies.missed === 'latest' && now - tick <= window;
+  /** How it goes on; neither tick is one beyond the limit. */
+  #go(state: TickState, found: Partial<Resolution> & Pick<Resolution, 'newLast' | 'cur'>): Resolution {
+    const { newLast, skipped = [], catchUp = [], suspends } = found;
+    const count = state.count + catchUp.length;
+    const cur = this.withinLimit(count, 0) ? found.cur : undefined;
+    const next = cur !== undefined && this.withinLimit(count, 1) ? this.after(cur.tick) : undefined;
+    return { newLast, cur, next, catchUp, skipped, suspends };
   }
+}
 
-  #from(state: TickState, cur: PlannedTick | undefined): Pick<Resolution, 'cur' | 'next'> {
-    const follows = cur !== undefined && this.withinLimit(state.count, 1);
-    return { cur, next: follows ? this.after(cur.tick) : undefined };
-  }
+interface Span {
+  from: number;
+  to: number;
+}
+
+/** One row of a ledger stands for a whole span. Pure; times in ms. */
+export function spanReason(from: number, to: number, reason: string): string {
+  if (from === to) return reason;
+  return `${reason}: every tick from ${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
+}
+
+function spanOf(from: number, to: number, fate: Pick<SkippedSpan, 'what' | 'reason'>): SkippedSpan {
+  return { from, to, ...fate };
 }

@@ -1,6 +1,7 @@
 /** What Carillon takes from BullMQ's package. Nothing outside src/queue imports bullmq itself. */
 export {
   ErrorCode,
+  getNextMillis,
   Job as BullJob,
   type JobJson,
   type JobProgress,

@@ -21,6 +21,12 @@ const USED: Record<string, { parameters: string; sha: string }> = {
       'deduplicationOpts,jobId,delayedKey,deduplicationKey,eventsKey,maxEvents,prefix,jobName,jobData,fullOpts,parentKey,parentData,parentDependenciesKey,repeatJobKey,timestamp',
     sha: 'acfb7da921b7',
   },
+  removeJob: { parameters: 'jobId,hard,baseKey,shouldRemoveDeduplicationKey', sha: 'a1d0b09f1470' },
+  removeJobKeys: { parameters: 'jobKey', sha: 'dfb15c17e6e8' },
+  addDelayedJob: {
+    parameters: 'jobId,delayedKey,eventsKey,timestamp,maxEvents,markerKey,delay',
+    sha: '1e85025af195',
+  },
 };
 
 /** What the check found: nothing, or functions whose text is not the tested one. */

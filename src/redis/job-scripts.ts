@@ -111,7 +111,7 @@ export class JobScripts {
     requestId: string,
     kind: 'job' | 'schedule' | '' = '',
   ): Promise<RecordReply> {
-    return this.#edit('cancel-job', queue, jobId, requestId, [reason, kind], 'allow-oom');
+    return this.#edit('cancel-job', queue, jobId, requestId, [reason, kind, 0], 'allow-oom');
   }
 
   /** @throws CarillonError NOT_FOUND */

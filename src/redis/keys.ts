@@ -46,6 +46,10 @@ export class Keys {
   get history(): string {
     return `${this.tag}:history`;
   }
+  /** HASH: name of a calendar → its version and dates as JSON; `:revision` → rises with every change of any. */
+  get calendars(): string {
+    return `${this.tag}:calendars`;
+  }
   /** CHANNEL: a job is due soon: its time in ms. */
   get wake(): string {
     return `${this.tag}:wake`;
@@ -77,6 +81,10 @@ export class Keys {
   /** HASH: ended identity → when, how, requests. `short` for ids that were generated. */
   spent(bucket: number, generation: number, short = false): string {
     return `${this.tag}:${bucket}:${short ? 'spent-short' : 'spent'}:${generation}`;
+  }
+  /** HASH: slot → the fate of one tick of a schedule: a ring of its last ones. */
+  ledger(identity: string): string {
+    return `${this.tag}:ledger:${identity}`;
   }
   /** HASH: deduplication id → inc, expiry, bucket, job id, while the job is in our tier. */
   dedup(queue: string): string {

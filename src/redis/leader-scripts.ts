@@ -26,8 +26,9 @@ export interface PopResult {
   lower: number[];
   /** What was set aside, parked or repaired, one line each: `<WORD> <detail>`. */
   trouble: string[];
-  /** Bytes of records read. */
+  /** Bytes of records read, and how many there were. */
   bytes: number;
+  taken: number;
   /** ms that the script itself took, without waiting for its turn; 0 on a server that holds its clock meanwhile. */
   took: number;
 }
@@ -37,8 +38,6 @@ export interface PlanItem {
   identity: string;
   record: Buffer;
   askedAt: number;
-  /** Whether its pending tick stands in due: then only its successor is asked for. */
-  due: boolean;
 }
 
 /** How far the parked records of a queue were gone through. */
@@ -60,13 +59,17 @@ export type PlanAnswer = { bucket: number; identity: string; inc: string; ver: s
       newCurFire: number;
       newNext: number;
       newNextFire: number;
-      catchUp: boolean;
+      /** Missed ticks that run after all. */
+      catchUp: number[];
       ends: boolean;
-      skipped: { at: number; reason: string }[];
+      /** Why it is suspended, by its own policy. */
+      suspends?: string;
+      /** Rows for the ledger. */
+      skipped: { at: number; what: string; reason: string }[];
     }
   | { op: 'defer'; planAt: number }
   | { op: 'suspend'; reason: string }
-  | { op: 'end'; reason: string }
+  | { op: 'end'; tail: number }
   | { op: 'forget' }
   | { op: 'quarantine'; reason: string }
 );
@@ -104,6 +107,7 @@ export class LeaderScripts {
       trouble: asList(rest[6]).map(asText),
       bytes: asNumber(rest[7]),
       took: asNumber(rest[8]) / 1000,
+      taken: asNumber(rest[9]),
     };
   }
 
@@ -115,13 +119,12 @@ export class LeaderScripts {
     const rest = await this.#run('read-plan', 'read-only', [buckets.join(','), limit, bytes]);
     const list = asList(rest[1]);
     const items: PlanItem[] = [];
-    for (let i = 0; i < list.length; i += 5) {
+    for (let i = 0; i < list.length; i += 4) {
       items.push({
         bucket: asNumber(list[i]),
         identity: asText(list[i + 1]),
         record: asBytes(list[i + 2]),
         askedAt: asNumber(list[i + 3]),
-        due: asNumber(list[i + 4]) === 1,
       });
     }
     return { now: asNumber(rest[0]), items };

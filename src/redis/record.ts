@@ -15,22 +15,31 @@ import { type RecordState, stateOf } from '../domain/states.js';
  * | 8 each | requests: 7 bytes of hash, 1 of answer |
  * | 1, 3 | lengths of name and data |
  * | 7, 4, 6, 2 | by flag: ver; priority + lifo·2^24; timestamp; length of the note |
- * | 43 | a schedule's last, cur, curFire, next, nextFire (6 each), count and grace (4 each), missed, overlap (1 each), policies' length (3) |
- * | … | name, data, options, policies, note; the options take what the lengths leave |
+ * | 68 | a schedule's last, cur, curFire, next, nextFire, check (6 each), count, rows, grace, run timeout (4 each), missed, overlap, most open, most concurrent, kept rows, pause after, failures (1 each), skips (2), lengths of policies (3), open and waiting runs (2 each) |
+ * | … | name, data, options, policies, open runs, waiting runs, note; the options take what the lengths leave |
  */
 export const RECORD_FORMAT = 1;
 
-/** The flag bits of a record's header. */
+/** The flag bits of a record's header. Two of them say one thing of a job and another of a schedule. */
 export const FLAGS = {
   ver: 1,
   priority: 2,
   timestamp: 4,
   dedup: 8,
+  /** A schedule's overdue tick came while its queue was broken. */
+  unserved: 8,
   note: 16,
   generated: 32,
-  catchUp: 64,
+  /** No tick follows the known ones of a schedule. */
+  last: 32,
+  /** The pending tick is the planner's to judge. */
+  overdue: 64,
+  /** It came while the schedule was paused. */
   resumed: 128,
 } as const;
+
+/** The planner and backfill give a schedule no more waiting runs than this. */
+export const MAX_WAITING_RUNS = 1000;
 
 const LIFO = 0x1000000;
 const INC_PER_MS = 1024;
@@ -62,6 +71,17 @@ export interface JobRecord extends RecordBase {
   at: number;
 }
 
+const RUN_KINDS = ['tick', 'catchUp', 'backfill', 'trigger', 'backfillBeside'] as const;
+
+/** One run of a schedule; its id in BullMQ is `<schedule>@<scheduledFor><suffix>`. */
+export interface ScheduleRun {
+  scheduledFor: number;
+  /** When it went into the queue, or began to wait; ms. */
+  since: number;
+  kind: (typeof RUN_KINDS)[number];
+  suffix: string;
+}
+
 /** A schedule. Times in ms; 0 stands for none. */
 export interface ScheduleRecord extends RecordBase {
   kind: 'schedule';
@@ -74,10 +94,31 @@ export interface ScheduleRecord extends RecordBase {
   /** Its successor, swapped in when cur fires. */
   next: number;
   nextFire: number;
+  /** When runs that wait are looked at again. */
+  check: number;
+  /** Ticks that ran or are sure to. */
   count: number;
+  /** Rows written to the ledger so far. */
+  rows: number;
   grace: number;
+  /** An open run older than this counts as ended, ms; 0 for never. */
+  runTimeout: number;
   missed: number;
   overlap: number;
+  maxOpen: number;
+  /** 0 for no limit. */
+  maxConcurrent: number;
+  keptRows: number;
+  /** 0 for never. */
+  pauseAfter: number;
+  /** Failed runs in a row. */
+  failures: number;
+  /** Skipped ticks in a row. */
+  skips: number;
+  /** Runs that BullMQ had not finished when they were last looked at. */
+  open: ScheduleRun[];
+  /** Runs that wait for their turn, oldest first. */
+  waiting: ScheduleRun[];
   /** The definition as JSON text. */
   policies: string;
 }
@@ -153,10 +194,15 @@ function decode(reader: Reader): JobOrSchedule {
   const noteLength = flags & FLAGS.note ? reader.uint(2) : 0;
   const ticks = kind === 1 ? readTicks(reader) : undefined;
   const policiesLength = ticks ? reader.uint(3) : 0;
+  const openLength = ticks ? reader.uint(2) : 0;
+  const waitingLength = ticks ? reader.uint(2) : 0;
   const name = reader.text(nameLength);
   const data = reader.text(dataLength);
-  const opts = reader.text(reader.bytes.length - reader.position - policiesLength - noteLength);
+  const runsLength = openLength + waitingLength;
+  const opts = reader.text(reader.bytes.length - reader.position - policiesLength - runsLength - noteLength);
   const policies = reader.text(policiesLength);
+  const open = readRuns(reader, openLength);
+  const waiting = readRuns(reader, waitingLength);
   const note = reader.text(noteLength);
   const base: RecordBase = {
     state,
@@ -172,7 +218,7 @@ function decode(reader: Reader): JobOrSchedule {
     opts,
     ...(noteLength > 0 ? { note } : {}),
   };
-  if (ticks) return { kind: 'schedule', anchor: at, ...base, ...ticks, policies };
+  if (ticks) return { kind: 'schedule', anchor: at, ...base, ...ticks, policies, open, waiting };
   return { kind: 'job', at, ...base };
 }
 
@@ -183,9 +229,46 @@ function readTicks(reader: Reader) {
     curFire: reader.time(),
     next: reader.time(),
     nextFire: reader.time(),
+    check: reader.time(),
     count: reader.uint(4),
+    rows: reader.uint(4),
     grace: reader.uint(4),
+    runTimeout: reader.uint(4),
     missed: reader.uint(1),
     overlap: reader.uint(1),
+    maxOpen: reader.uint(1),
+    maxConcurrent: reader.uint(1),
+    keptRows: reader.uint(1),
+    pauseAfter: reader.uint(1),
+    failures: reader.uint(1),
+    skips: reader.uint(2),
   };
+}
+
+function readRuns(reader: Reader, length: number): ScheduleRun[] {
+  const end = reader.position + length;
+  const runs: ScheduleRun[] = [];
+  while (reader.position < end) {
+    const [scheduledFor, since] = [reader.time(), reader.time()];
+    const kind = RUN_KINDS[reader.uint(1)];
+    if (kind === undefined) throw new RangeError('unknown kind of run');
+    runs.push({ scheduledFor, since, kind, suffix: reader.text(reader.uint(1)) });
+  }
+  if (reader.position !== end) throw new RangeError('the runs do not fit the record');
+  return runs;
+}
+
+/** When the record's entry in due comes up, in ms; 0 when it has none. lua/lib/pending.lua has the same rule. */
+export function dueTimeOf(record: JobOrSchedule): number {
+  if (record.kind === 'job') return record.at;
+  const tick = record.flags & FLAGS.overdue ? 0 : record.curFire;
+  return record.check > 0 && (tick === 0 || record.check < tick) ? record.check : tick;
+}
+
+/** Whether the planner has something to answer about it. lua/lib/pending.lua has the same rule. */
+export function needsPlan(record: JobOrSchedule): boolean {
+  if (record.kind !== 'schedule' || record.state !== 'scheduled') return false;
+  if (record.flags & FLAGS.overdue) return true;
+  if (record.flags & FLAGS.last) return record.cur === 0 && record.waiting.length === 0;
+  return record.cur === 0 || record.next === 0;
 }

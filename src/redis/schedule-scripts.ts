@@ -1,8 +1,9 @@
 import { bucketOf } from '../domain/buckets.js';
 import { identityOf } from '../domain/ids.js';
 import { decodeRecord, type ScheduleRecord } from './record.js';
-import { asBytes, asNumber } from './replies.js';
+import { asBytes, asList, asNumber, asText } from './replies.js';
 import { requestHash } from './request-id.js';
+import type { Reply } from './script-runner.js';
 import type { Shard } from './shard.js';
 import { statusError } from './status.js';
 
@@ -22,8 +23,20 @@ export interface ScheduleWrite {
   nextFire: number;
   /** No tick will ever come. */
   ends: boolean;
+  /** The newest tick of the old definition that is due and did not fire, and what its row says; 0 for none. */
+  overdueTo: number;
+  overdueReason: string;
   grace: number;
+  /** ms, 0 for none. */
+  runTimeout: number;
   missed: number;
+  overlap: number;
+  maxOpen: number;
+  /** 0 for no limit. */
+  maxConcurrent: number;
+  keptRows: number;
+  /** 0 for never. */
+  pauseAfter: number;
   name: string;
   data: string;
   opts: string;
@@ -63,9 +76,16 @@ export class ScheduleScripts {
       next: write.next,
       nextFire: write.nextFire,
       ends: write.ends,
+      overdueTo: write.overdueTo,
+      overdueReason: write.overdueReason,
       grace: write.grace,
+      runTimeout: write.runTimeout,
       missed: write.missed,
-      overlap: 0,
+      overlap: write.overlap,
+      maxOpen: write.maxOpen,
+      maxConcurrent: write.maxConcurrent,
+      keptRows: write.keptRows,
+      pauseAfter: write.pauseAfter,
       priority: write.priority,
       lifo: write.lifo,
     };
@@ -85,4 +105,129 @@ export class ScheduleScripts {
     if (status !== 'OK') throw statusError(status, undefined, 'scheduleId');
     return { status, record: decodeRecord(asBytes(rest[0])) as ScheduleRecord, now: asNumber(rest[1]) };
   }
+
+  /**
+   * Runs a schedule now, beside its ticks. `suffix` makes the run's id its own; `inTurn` waits behind open runs.
+   * @throws CarillonError NOT_FOUND, UNSUPPORTED, QUEUE_BROKEN, QUOTA, ID_IN_USE
+   */
+  async trigger(
+    queue: string,
+    scheduleId: string,
+    suffix: string,
+    inTurn: boolean,
+    requestId: string,
+  ): Promise<ScheduleRecord> {
+    const [record] = await this.#run('trigger-schedule', queue, scheduleId, requestId, [
+      this.shard.namespace,
+      suffix,
+      inTurn ? 1 : 0,
+    ]);
+    // It ran, and somebody deleted the schedule since.
+    if (asBytes(record).length === 0) throw statusError('NOT_FOUND', undefined, 'scheduleId');
+    return decodeRecord(asBytes(record)) as ScheduleRecord;
+  }
+
+  /**
+   * Gives it ticks of the past to run, in order: one at a time, or `beside` each other.
+   * @param options.suffix makes the ids of the runs their own, so that what ran before runs again.
+   * @param options.dry only tells which would run.
+   * @returns the ticks that run: those that did not run before and are not the schedule's own to come; undefined for a
+   *   request that was answered before.
+   * @throws CarillonError NOT_FOUND, UNSUPPORTED, QUOTA
+   */
+  async backfill(
+    queue: string,
+    scheduleId: string,
+    ticks: readonly number[],
+    options: { suffix: string; beside: boolean; dry: boolean },
+    requestId: string,
+  ): Promise<number[] | undefined> {
+    const [, , ran] = await this.#run('backfill-schedule', queue, scheduleId, requestId, [
+      JSON.stringify(ticks),
+      options.suffix,
+      options.beside ? 1 : 0,
+      options.dry ? 1 : 0,
+    ]);
+    return ran === undefined ? undefined : asList(ran).map(asNumber);
+  }
+
+  /**
+   * Deletes it, with `cancelRuns` also its runs that no worker has fetched.
+   * @throws CarillonError NOT_FOUND
+   */
+  async delete(
+    queue: string,
+    scheduleId: string,
+    reason: string,
+    cancelRuns: boolean,
+    requestId: string,
+  ): Promise<void> {
+    const args = [reason, 'schedule', cancelRuns ? 1 : 0];
+    await this.#run('cancel-job', queue, scheduleId, requestId, args, 'allow-oom');
+  }
+
+  /** The rows of its ledger, oldest first; times in ms. */
+  async ledger(queue: string, scheduleId: string): Promise<LedgerRow[]> {
+    const rows = await this.shard.client.hvals(this.shard.keys.ledger(identityOf(queue, scheduleId)));
+    return rows.map(readRow).sort((a, b) => a.at - b.at || a.scheduledFor - b.scheduledFor);
+  }
+
+  async #run(
+    script: string,
+    queue: string,
+    scheduleId: string,
+    requestId: string,
+    args: readonly (string | number)[],
+    flag: 'deny-oom' | 'allow-oom' = 'deny-oom',
+  ): Promise<Reply[]> {
+    const identity = identityOf(queue, scheduleId);
+    const { status, rest } = await this.shard.run(script, flag, [
+      this.shard.base,
+      bucketOf(identity),
+      identity,
+      requestHash(requestId),
+      ...args,
+    ]);
+    if (status !== 'OK') {
+      throw statusError(status, rest[0] === undefined ? undefined : asText(rest[0]), 'scheduleId');
+    }
+    return rest;
+  }
+}
+
+/** One row of a schedule's ledger: the fate of a tick, or of a span of ticks. */
+export interface LedgerRow {
+  /** The tick, or the last of its span; ms. */
+  scheduledFor: number;
+  /**
+   * `cancelled`: a run that was in the queue already gave way to a newer one. `timed out`: a run that did not end counts
+   * as ended. Both come after the row that tells of the run's start.
+   */
+  what:
+    | 'dispatched'
+    | 'caught up'
+    | 'backfilled'
+    | 'triggered'
+    | 'skipped'
+    | 'refused'
+    | 'quarantined'
+    | 'cancelled'
+    | 'timed out';
+  /** When that was decided, ms. */
+  at: number;
+  /** What stands behind the run's id. */
+  suffix: string;
+  /** Why; empty for a run. */
+  reason: string;
+}
+
+function readRow(text: string): LedgerRow {
+  const [scheduledFor = '0', what = '', at = '0', suffix = '', ...reason] = text.split('|');
+  return {
+    scheduledFor: Number(scheduledFor),
+    what: what as LedgerRow['what'],
+    at: Number(at),
+    suffix,
+    reason: reason.join('|'),
+  };
 }

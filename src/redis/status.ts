@@ -18,6 +18,22 @@ const STATUS_ERRORS: Record<string, { code: ErrorCode; message: string; todo: st
       message: 'the id belongs to a schedule, not to a one-time job',
       todo: 'Use queue.schedules for it.',
     },
+    NOT_A_SCHEDULE: {
+      code: 'UNSUPPORTED',
+      message: 'the id belongs to a one-time job, not to a schedule',
+      todo: 'Use the queue’s own methods for it.',
+    },
+    BACKLOG: {
+      code: 'QUOTA',
+      message: 'the schedule has as many open and waiting runs as it may have',
+      todo: 'Wait until some have ended, or raise maxOpenRuns.',
+      retryable: true,
+    },
+    NOT_WAITING: {
+      code: 'CONFLICT',
+      message: 'it does not wait for its time',
+      todo: 'Resume it, or let it run.',
+    },
     NOT_PAUSED: { code: 'CONFLICT', message: 'it is not paused', todo: 'Nothing needs to be done.' },
     BAD_RECORD: {
       code: 'BAD_RECORD',

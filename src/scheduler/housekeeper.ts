@@ -1,3 +1,4 @@
+import type { CalendarStore } from '../redis/calendar-store.js';
 import type { LeaderScripts, OwnedRange } from '../redis/leader-scripts.js';
 import type { Logger } from '../support/logger.js';
 import { RepeatedTask } from './repeated-task.js';
@@ -7,10 +8,14 @@ const REST = 60_000;
 const SHORT_WINDOW = 600_000;
 const HISTORY = 7 * 86_400_000;
 
-/** Once a minute: brings far timers within sight of the heads, ages the duplicate windows and the history. */
+/**
+ * Once a minute: brings far timers within sight of the heads, ages the duplicate windows and the history, and finishes
+ * what clients began that changed a calendar.
+ */
 export class Housekeeper extends RepeatedTask {
   constructor(
     private readonly scripts: LeaderScripts,
+    private readonly calendars: CalendarStore,
     private readonly owned: () => OwnedRange[],
     /** ms; the longest duplicate window that a producer may ask for. */
     private readonly duplicateWindow: number,
@@ -24,5 +29,6 @@ export class Housekeeper extends RepeatedTask {
     if (owned.length === 0) return;
     await this.scripts.refreshHeads(owned);
     await this.scripts.rotateSpent(this.duplicateWindow, SHORT_WINDOW, HISTORY);
+    await this.calendars.settleAll();
   }
 }

@@ -1,8 +1,11 @@
+import type { CalendarSet } from '../domain/calendar.js';
 import { isCarillonError } from '../domain/errors.js';
+import { calendarsOf } from '../domain/exclusions-definition.js';
 import { compileStored, type StoredPolicies } from '../domain/schedule.js';
-import { Ticks } from '../domain/ticks.js';
+import { spanReason, Ticks } from '../domain/ticks.js';
+import type { CalendarStore } from '../redis/calendar-store.js';
 import type { LeaderScripts, OwnedRange, PlanAnswer, PlanItem } from '../redis/leader-scripts.js';
-import { decodeRecord, FLAGS, type ScheduleRecord } from '../redis/record.js';
+import { decodeRecord, FLAGS, MAX_WAITING_RUNS, type ScheduleRecord } from '../redis/record.js';
 import type { Logger } from '../support/logger.js';
 
 const BATCH = 200;
@@ -18,7 +21,10 @@ const RETRIES = 5;
 export class Planner {
   readonly #failures = new Map<string, number>();
 
-  constructor(private readonly logger: Logger) {}
+  constructor(
+    private readonly logger: Logger,
+    private readonly calendars: CalendarStore,
+  ) {}
 
   /** Works one batch. True when there may be more. */
   async plan(
@@ -32,30 +38,38 @@ export class Planner {
       await scripts.refreshHeads(owned);
       return false;
     }
-    const answers = items.map((item) => this.#answer(item, now, servedFrom(owned, item.bucket)));
+    const calendars = await this.calendars.named(items.flatMap(calendarsNamed));
+    const answers = items.map((item) => this.#answer(item, now, servedFrom(owned, item.bucket), calendars));
     const { outcomes } = await scripts.setNext(owned, answers);
     outcomes.forEach((outcome, index) => {
       const answer = answers[index] as PlanAnswer;
       if (outcome.startsWith('BAD_RECORD')) this.logger.error({ schedule: answer.identity }, outcome);
       if (outcome !== 'OK') return;
-      if (answer.op === 'suspend') {
-        this.logger.error({ schedule: answer.identity, reason: answer.reason }, 'suspended a schedule');
-      }
-      if (answer.op === 'quarantine') {
-        this.logger.error({ schedule: answer.identity, reason: answer.reason }, 'set a schedule aside');
-      }
+      this.#alert(answer);
     });
     return true;
   }
 
-  #answer(item: PlanItem, now: number, since: number): PlanAnswer {
+  /** What a person should know of an answer that was taken. */
+  #alert(answer: PlanAnswer): void {
+    const schedule = answer.identity;
+    if (answer.op === 'quarantine') {
+      this.logger.error({ schedule, reason: answer.reason }, 'set a schedule aside');
+    }
+    const suspends = answer.op === 'suspend' ? answer.reason : answer.op === 'resolve' && answer.suspends;
+    if (suspends) this.logger.error({ schedule, reason: suspends }, 'suspended a schedule');
+    const refused = answer.op === 'resolve' && answer.skipped.find(({ what }) => what === 'refused');
+    if (refused) this.logger.error({ schedule, reason: refused.reason }, 'refused to catch up');
+  }
+
+  #answer(item: PlanItem, now: number, since: number, calendars: CalendarSet): PlanAnswer {
     const target = { bucket: item.bucket, identity: item.identity, inc: '', ver: '' };
     if (item.record.length === 0) return { ...target, op: 'forget' };
     try {
       const record = decodeRecord(item.record);
       if (record.kind !== 'schedule') return { ...target, op: 'forget' };
       Object.assign(target, { inc: String(record.inc), ver: String(record.ver) });
-      const answer = answerFor(target, record, item.due, now, since);
+      const answer = answerFor(target, record, now, since, calendars);
       this.#failures.delete(item.identity);
       return answer;
     } catch (error) {
@@ -88,38 +102,33 @@ interface Target {
 function answerFor(
   target: Target,
   record: ScheduleRecord,
-  due: boolean,
   now: number,
   since: number,
+  calendars: CalendarSet,
 ): PlanAnswer {
   const policies = JSON.parse(record.policies) as StoredPolicies;
-  const ticks = new Ticks(compileStored(policies, target.identity, record.anchor), policies, target.identity);
-  const state = {
-    last: record.last,
-    cur: record.cur,
-    next: record.next,
-    count: record.count,
-    createdAt: record.anchor,
-  };
-  if (due) {
-    if (record.next > 0) return { ...target, op: 'forget' };
+  const timing = compileStored(policies, target.identity, record.anchor, calendars);
+  const ticks = new Ticks(timing, policies, target.identity);
+  const { last, cur, next, count } = record;
+  const state = { last, cur, next, count, createdAt: record.anchor };
+  const has = (flag: number) => (record.flags & flag) !== 0;
+  if (cur > 0 && !has(FLAGS.overdue)) {
+    if (next > 0) return { ...target, op: 'forget' };
     const successor = ticks.successor(state);
-    if (successor === undefined) return { ...target, op: 'end', reason: 'no tick follows' };
-    return {
-      ...target,
-      op: 'append',
-      tail: record.cur || record.last,
-      tick: successor.tick,
-      fireAt: successor.fireAt,
-    };
+    if (successor === undefined) return { ...target, op: 'end', tail: cur };
+    return { ...target, op: 'append', tail: cur, tick: successor.tick, fireAt: successor.fireAt };
   }
-  const resumed = (record.flags & FLAGS.resumed) !== 0;
-  const found = ticks.resolve(state, now, { servedFrom: since, grace: record.grace, resumed });
+  const found = ticks.resolve(state, now, {
+    servedFrom: has(FLAGS.unserved) ? now : since,
+    grace: record.grace,
+    resumed: has(FLAGS.resumed),
+    room: Math.max(0, MAX_WAITING_RUNS - record.waiting.length),
+  });
   return {
     ...target,
     op: 'resolve',
-    cur: record.cur,
-    last: record.last,
+    cur,
+    last,
     newLast: found.newLast,
     newCur: found.cur?.tick ?? 0,
     newCurFire: found.cur?.fireAt ?? 0,
@@ -127,15 +136,12 @@ function answerFor(
     newNextFire: found.next?.fireAt ?? 0,
     catchUp: found.catchUp,
     ends: found.cur === undefined,
-    skipped:
-      found.skipped === undefined
-        ? []
-        : [
-            {
-              at: found.skipped.to,
-              reason: reasonOf(found.skipped, resumed ? 'paused or parked' : 'missed'),
-            },
-          ],
+    ...(found.suspends === undefined ? {} : { suspends: found.suspends }),
+    skipped: found.skipped.map(({ from, to, what, reason }) => ({
+      at: to,
+      what,
+      reason: spanReason(from, to, reason),
+    })),
   };
 }
 
@@ -144,7 +150,14 @@ function servedFrom(owned: readonly OwnedRange[], bucket: number): number {
   return owned.find((range) => bucket >= range.first && bucket <= range.last)?.servedFrom ?? 0;
 }
 
-function reasonOf({ from, to }: { from: number; to: number }, why: string): string {
-  if (from === to) return why;
-  return `${why}: every tick from ${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
+/** The calendars that a schedule names; none where it cannot be read, which its answer will tell. */
+function calendarsNamed({ record }: PlanItem): string[] {
+  // Few do: the others are not read twice.
+  if (!record.includes('"exclude":')) return [];
+  try {
+    const { policies } = decodeRecord(record) as ScheduleRecord;
+    return calendarsOf((JSON.parse(policies) as StoredPolicies).exclude);
+  } catch {
+    return [];
+  }
 }

@@ -10,6 +10,7 @@ import {
 import { StandaloneCoordinator } from '../coordination/standalone.js';
 import { DEFAULT_GRACE } from '../domain/schedule.js';
 import { checkBullmq } from '../redis/bullmq-check.js';
+import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, SCHEDULER_CONNECTION } from '../redis/connection.js';
 import { HeartbeatScripts } from '../redis/heartbeat-scripts.js';
 import { LeaderScripts } from '../redis/leader-scripts.js';
@@ -81,6 +82,7 @@ export class Scheduler extends Service {
     });
     await reachRedis(client, () => shard.open(), signal, monotonic);
     const scripts = new LeaderScripts(shard);
+    const calendars = new CalendarStore(shard);
     const coordinator = new StandaloneCoordinator(new HeartbeatScripts(shard), {
       holder: options.instanceId ?? newInstanceId(),
       ttl: options.ttl,
@@ -91,7 +93,7 @@ export class Scheduler extends Service {
     const loop = new ShardLoop({
       scripts,
       coordinator,
-      planner: new Planner(this.#logger),
+      planner: new Planner(this.#logger, calendars),
       report: this.#report,
       logger: this.#logger,
       monotonic,
@@ -110,7 +112,7 @@ export class Scheduler extends Service {
       new WakeListener(subscriber, shard.keys.wake, (at) => loop.hint(at)),
       new QueueProber(client, shard.keys.queues, scripts, owned, this.#report, this.#logger),
       new IndexSweeper(scripts, owned, this.#report, this.#logger),
-      new Housekeeper(scripts, owned, options.duplicateWindow, this.#logger),
+      new Housekeeper(scripts, calendars, owned, options.duplicateWindow, this.#logger),
     ];
     for (const service of this.#services) {
       await service.start().catch((error: unknown) => {

@@ -129,7 +129,7 @@ export class ShardLoop extends Service {
     }
     const popped = await this.#pop(owned);
     if (popped === undefined) return false;
-    const rested = popped.popped === 0 && popped.trouble.length === 0;
+    const rested = popped.taken === 0 && popped.trouble.length === 0;
     if (popped.planned.length > 0 && (rested || monotonic() - this.#plannedAt > PLAN_TURN)) {
       this.#plannedAt = monotonic();
       const more = await planner.plan(scripts, this.#served.owned(), popped.planned);
@@ -172,7 +172,7 @@ export class ShardLoop extends Service {
     this.#clock.saw(reply.now, askedAt);
     this.#isServing();
     coordinator.fed(sentAt);
-    this.#batch.took(reply.took, reply.popped);
+    this.#batch.took(reply.took, reply.taken);
     this.#headroom.used(reply.bytes);
     this.#sleeper.replied(reply.now, reply.nextHead);
     report.popped(reply);

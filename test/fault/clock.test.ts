@@ -1,11 +1,12 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Coordinator, Term } from '../../src/coordination/coordinator.js';
 import { StandaloneCoordinator } from '../../src/coordination/standalone.js';
+import { CalendarStore } from '../../src/redis/calendar-store.js';
 import { HeartbeatScripts } from '../../src/redis/heartbeat-scripts.js';
 import { DispatchReport } from '../../src/scheduler/dispatch-report.js';
 import { Planner } from '../../src/scheduler/planner.js';
 import { ShardLoop } from '../../src/scheduler/shard-loop.js';
-import { aJob, aSchedule } from '../support/builders.js';
+import { aJob, aSchedule, OVERLAPPING } from '../support/builders.js';
 import { eventually } from '../support/eventually.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { NOW, Spine } from '../support/spine.js';
@@ -50,7 +51,7 @@ async function startLoop(spine: Spine, clock: ManualClock, coordinator: Coordina
   const loop = new ShardLoop({
     scripts: spine.leader,
     coordinator,
-    planner: new Planner(logger),
+    planner: new Planner(logger, new CalendarStore(spine.shard)),
     report,
     logger,
     monotonic,
@@ -163,7 +164,7 @@ describe.each(['on', 'off'] as const)('I6 Redis’ clock goes back, fence check 
     const { report } = await startLoop(spine, clock, new Unchallenged());
     const first = { cur: NOW + 1000, curFire: NOW + 1000, next: NOW + 2000, nextFire: NOW + 2000 };
     const policies = '{"every":1000,"missed":"skip"}';
-    await spine.schedules.upsert('q', 's', aSchedule(NOW, { ...first, policies }), 'r');
+    await spine.schedules.upsert('q', 's', aSchedule(NOW, { ...first, policies, ...OVERLAPPING }), 'r');
     await spine.submit('q', [aJob('a', { time: NOW + 3000 })]);
     const expected: string[] = [];
     for (let tick = 1; tick <= 3; tick++) {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { CalendarStore } from '../../src/redis/calendar-store.js';
 import { Planner } from '../../src/scheduler/planner.js';
 import { aJob, aSchedule, jobs } from '../support/builders.js';
 import { namespaceFor } from '../support/namespace.js';
@@ -36,7 +37,7 @@ describe('B50 nothing of ours grows for ever', () => {
   }) => {
     const spine = await setup(task);
     const owned = await spine.lead();
-    const planner = new Planner(new LineLogger());
+    const planner = new Planner(new LineLogger(), new CalendarStore(spine.shard));
     const policies = '{"every":1000,"missed":"skip"}';
     const ticks = { cur: NOW + 1000, curFire: NOW + 1000, next: NOW + 2000, nextFire: NOW + 2000, policies };
     for (let i = 0; i < SCHEDULES; i++)

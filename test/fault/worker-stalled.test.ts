@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { Queue } from 'bullmq';
 import { expect, onTestFinished, test } from 'vitest';
-import { aSchedule } from '../support/builders.js';
+import { aSchedule, OVERLAPPING } from '../support/builders.js';
 import { eventually } from '../support/eventually.js';
 import { History } from '../support/history.js';
 import { type NodeProcess, spawnNode } from '../support/node-process.js';
@@ -24,7 +24,7 @@ async function setup(task: { name: string }, block: number[]) {
   const options = JSON.stringify({ port, prefix: spine.prefix, queue: 'q', block });
   const workers = [spawnNode(FIXTURE, [options]), spawnNode(FIXTURE, [options])];
   for (const worker of workers) await worker.waitForLine('ready');
-  await spine.schedules.upsert('q', 's', aSchedule(NOW), 'r');
+  await spine.schedules.upsert('q', 's', aSchedule(NOW, OVERLAPPING), 'r');
   await startScheduler(spine, { scripts: { clock: 'virtual' }, pollInterval: '50ms' });
   return { spine, queue, workers };
 }

@@ -1,5 +1,6 @@
 import { type DoctorOptions, type DoctorReport, examine } from '../../src/client/doctor.js';
 import { bucketOf } from '../../src/domain/buckets.js';
+import { FLAGS } from '../../src/redis/record.js';
 import { packRecord, type RecordModel } from '../support/builders-record.js';
 import { NOW, Spine } from '../support/spine.js';
 
@@ -29,12 +30,10 @@ export class Patient {
   /** A record with its index entries and its count, all in order unless `over` says otherwise. */
   async plant(identity: string, model: RecordModel, over: Partial<Planted> = {}): Promise<number> {
     const { bucket = bucketOf(identity), count = true } = over;
-    const fireAt = model.kind === 'job' ? model.at : model.curFire;
+    const fireAt = dueTimeOf(model);
     const due = 'due' in over ? over.due : model.state === 'scheduled' && fireAt > 0 ? fireAt : undefined;
     const parked = 'parked' in over ? over.parked : model.state === 'parked' ? fireAt : undefined;
-    const open =
-      model.kind === 'schedule' && model.state === 'scheduled' && (model.cur === 0 || model.next === 0);
-    const plan = 'plan' in over ? over.plan : open ? NOW : undefined;
+    const plan = 'plan' in over ? over.plan : asksForPlan(model) ? NOW : undefined;
     const bytes = over.bytes ?? packRecord(model);
     await this.client.hset(this.keys.jobs(bucket), identity, bytes);
     await this.client.hset(this.keys.meta, 'inc', model.ver);
@@ -64,6 +63,21 @@ export class Patient {
       .map(({ check, severity, subject, detail }) => `${severity} ${check} ${subject}: ${detail}`)
       .sort();
   }
+}
+
+/** When a record is to be looked at; 0 for never. Written apart from the rule that it judges. */
+function dueTimeOf(model: RecordModel): number {
+  if (model.kind === 'job') return model.at;
+  const times = [model.check, (model.marks & FLAGS.overdue) === 0 ? model.curFire : 0];
+  return Math.min(...times.filter((time) => time > 0), Number.MAX_SAFE_INTEGER) % Number.MAX_SAFE_INTEGER;
+}
+
+function asksForPlan(model: RecordModel): boolean {
+  if (model.kind === 'job' || model.state !== 'scheduled') return false;
+  if ((model.marks & FLAGS.overdue) !== 0) return true;
+  const known = (model.cur > 0 ? 1 : 0) + (model.next > 0 ? 1 : 0);
+  if ((model.marks & FLAGS.last) === 0) return known < 2;
+  return known === 0 && model.waiting.length === 0;
 }
 
 interface Planted {

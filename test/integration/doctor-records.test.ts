@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { bucketOf } from '../../src/domain/buckets.js';
 import { FLAGS } from '../../src/redis/record.js';
-import { jobModel, packRecord, scheduleModel } from '../support/builders-record.js';
+import { aRun, jobModel, packRecord, scheduleModel } from '../support/builders-record.js';
 import { INC, NOW } from '../support/spine.js';
 import { Patient } from './doctor-patient.js';
 
@@ -19,10 +19,24 @@ test('records of every state, in their places, are healthy', async ({ task }) =>
     scheduleModel({ cur: LATER, curFire: LATER, next: LATER + 1, nextFire: LATER + 2 }),
   );
   await patient.plant('q:fresh', scheduleModel({ cur: 0, curFire: 0, next: 0, nextFire: 0 }));
-  await patient.plant('q:missed', scheduleModel(), { due: undefined, plan: NOW });
-  await patient.plant('q:last-tick', scheduleModel({ cur: LATER, curFire: LATER, next: 0, nextFire: 0 }), {
-    plan: undefined,
-  });
+  await patient.plant('q:missed', scheduleModel({ marks: FLAGS.overdue }));
+  await patient.plant(
+    'q:last-tick',
+    scheduleModel({ cur: LATER, curFire: LATER, next: 0, nextFire: 0, marks: FLAGS.last }),
+  );
+  await patient.plant(
+    'q:runs-wait',
+    scheduleModel({
+      cur: 0,
+      curFire: 0,
+      next: 0,
+      nextFire: 0,
+      marks: FLAGS.last,
+      check: LATER,
+      waiting: [aRun(5)],
+    }),
+  );
+  await patient.client.hset(patient.keys.ledger('q:missed'), 0, '5|skipped|6||missed');
   await patient.plant('q:still', scheduleModel({ state: 'paused' }));
   await patient.plant('q:ended', scheduleModel({ state: 'ended', cur: 0, curFire: 0, next: 0, nextFire: 0 }));
   await patient.spine.leader.refreshHeads(await patient.spine.lead(1, 'h1'));
@@ -30,7 +44,7 @@ test('records of every state, in their places, are healthy', async ({ task }) =>
   expect(report.findings).toEqual([]);
   expect(report).toMatchObject({
     healthy: true,
-    looked: { records: 8, queues: 1 },
+    looked: { records: 9, queues: 1 },
     leader: { holder: 'h1', token: 1 },
   });
 });
@@ -195,14 +209,56 @@ describe('a schedule', () => {
     ]);
   });
 
-  test('in due, though its tick is the planner’s to judge', async ({ task }) => {
+  test('on plan, and asks for nothing', async ({ task }) => {
     const patient = await Patient.admit(task);
-    const ticks = { cur: NOW - 5, curFire: NOW - 5, next: 0, nextFire: 0, marks: FLAGS.resumed };
-    await patient.plant(ID, scheduleModel(ticks), { due: undefined });
-    expect(await patient.findings()).toEqual([]);
-    await patient.client.zadd(patient.keys.due(B), NOW - 5, ID);
+    const at = { cur: LATER, curFire: LATER, next: LATER + 1, nextFire: LATER + 1 };
+    await patient.plant(ID, scheduleModel(at), { plan: NOW });
+    expect(await patient.findings()).toEqual([
+      `error index ${ID}: bucket ${B}: it asks for nothing, and stands in plan`,
+    ]);
+  });
+
+  test('asks for its successor, and is not on plan', async ({ task }) => {
+    const patient = await Patient.admit(task);
+    const at = { cur: LATER, curFire: LATER, next: 0, nextFire: 0 };
+    await patient.plant(ID, scheduleModel(at), { plan: undefined });
+    expect(await patient.findings()).toEqual([
+      `error silent ${ID}: bucket ${B}: it asks for the planner, and is not on plan`,
+    ]);
+  });
+
+  test('an overdue tick in due: nobody may fire it before it is judged', async ({ task }) => {
+    const patient = await Patient.admit(task);
+    await patient.plant(ID, scheduleModel({ marks: FLAGS.overdue }), { due: LATER, plan: NOW });
     expect(await patient.findings()).toEqual([
       `error index ${ID}: bucket ${B}: it is scheduled and stands in due`,
+    ]);
+  });
+
+  test('in due at its tick, where runs that wait are to be looked at before', async ({ task }) => {
+    const patient = await Patient.admit(task);
+    const at = { cur: LATER, curFire: LATER, next: LATER + 1, nextFire: LATER + 1 };
+    await patient.plant(ID, scheduleModel({ ...at, check: LATER - 9, waiting: [aRun(5)] }), { due: LATER });
+    expect(await patient.findings()).toEqual([
+      `error index ${ID}: bucket ${B}: due has it at ${LATER}, its record says ${LATER - 9}`,
+    ]);
+  });
+
+  test('its runs wait, and nothing looks at them', async ({ task }) => {
+    const patient = await Patient.admit(task);
+    const at = { cur: LATER, curFire: LATER, next: LATER + 1, nextFire: LATER + 1 };
+    await patient.plant(ID, scheduleModel({ ...at, waiting: [aRun(5), aRun(6)] }));
+    expect(await patient.findings()).toEqual([
+      `error silent ${ID}: bucket ${B}: 2 of its runs wait, and nothing looks at them`,
+    ]);
+  });
+
+  test('its ledger stayed when it was deleted', async ({ task }) => {
+    const patient = await Patient.admit(task);
+    const key = patient.keys.ledger('q:gone:by');
+    await patient.client.hset(key, 0, '5|dispatched|6||');
+    expect(await patient.findings()).toEqual([
+      `warning key ${key}: there is no schedule of that name: nobody reads it`,
     ]);
   });
 

@@ -34,6 +34,18 @@ const counter = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });
 const text = (maxLength: number) => fc.string({ unit: 'binary', maxLength });
 const oneIn = (chance: number) => fc.integer({ min: 1, max: chance }).map((n) => n === 1);
 
+const byte = fc.integer({ min: 0, max: 255 });
+const runs = (maxLength: number) =>
+  fc.array(
+    fc.record({
+      scheduledFor: time,
+      since: time,
+      kind: fc.constantFrom('tick' as const, 'catchUp', 'backfill', 'trigger', 'backfillBeside'),
+      suffix: fc.oneof(fc.constant(''), text(13), text(60)),
+    }),
+    { maxLength },
+  );
+
 const shared = {
   state: fc.constantFrom(...(Object.keys(STATES) as RecordState[])),
   inc: counter,
@@ -61,10 +73,26 @@ const schedule = fc.record({
   nextFire: time,
   count: fc.integer({ min: 0, max: 0xffffffff }),
   grace: fc.integer({ min: 0, max: 0xffffffff }),
-  missed: fc.constantFrom(0, 1),
-  overlap: fc.constant(0),
+  check: time,
+  rows: fc.integer({ min: 0, max: 0xffffffff }),
+  runTimeout: fc.integer({ min: 0, max: 0xffffffff }),
+  missed: fc.integer({ min: 0, max: 2 }),
+  overlap: fc.integer({ min: 0, max: 4 }),
+  maxOpen: byte,
+  maxConcurrent: byte,
+  keptRows: byte,
+  pauseAfter: byte,
+  failures: byte,
+  skips: fc.integer({ min: 0, max: 0xffff }),
+  open: runs(6),
+  waiting: fc.oneof({ weight: 5, arbitrary: runs(6) }, { weight: 1, arbitrary: runs(150) }),
   policies: text(100),
 });
+/** Schedules whose runs stand near the front, where damage meets them. */
+const running = fc
+  .record({ open: runs(4), waiting: runs(4) })
+  .map((lists) => scheduleModel({ name: '', data: '', policies: '', ...lists }));
+
 /** Half of them with the fields that are left out when they say nothing new. */
 const record: fc.Arbitrary<RecordModel> = fc
   .tuple(
@@ -114,14 +142,14 @@ describe('the two halves of the codec agree', () => {
   test('corrupt bytes: what one half refuses, the other refuses too', async () => {
     const damaged = fc
       .tuple(
-        record,
+        fc.oneof(record, running),
         fc.array(fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 })), { maxLength: 4 }),
         fc.nat(),
       )
       .map(([model, pokes, cut]) => {
         const bytes = packRecord(model);
-        // Most damage to the header, where it can mislead.
-        for (const [at, byte] of pokes) bytes[at % Math.min(bytes.length, 80)] = byte;
+        // Most damage to the header and the lists of runs, where it can mislead.
+        for (const [at, value] of pokes) bytes[at % Math.min(bytes.length, 160)] = value;
         return cut % 3 === 0 ? bytes.subarray(0, cut % (bytes.length + 1)) : bytes;
       });
     await fc.assert(
@@ -166,10 +194,11 @@ describe('I7 poison is set aside', () => {
   }
 
   test('any damage: a pop raises nothing, every bucket drains, and good jobs fire', async () => {
-    const poke = fc.tuple(fc.nat({ max: 70 }), fc.integer({ min: 0, max: 255 }));
+    const poke = fc.tuple(fc.nat({ max: 160 }), fc.integer({ min: 0, max: 255 }));
     const base = fc.oneof(
       fc.constant(jobModel({ opts: '{"attempts":2}' })),
       fc.constant(scheduleModel()),
+      running,
       record,
     );
     const owned = await spine.lead();

@@ -3,11 +3,15 @@ import { eventually } from '../support/eventually.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { ScheduleWorld } from '../support/schedule-world.js';
 import { expectHealthy } from '../support/spine-doctor.js';
+import { LineLogger } from '../support/spine-scheduler.js';
 
 /** Runs are told by their scheduled times: minutes of one day, `12:00`, or whole ISO texts of others. */
 function times(date: string, ...minutes: string[]): string[] {
   return minutes.map((minute) => `${date}T${minute}:00Z`);
 }
+
+/** No worker takes the runs of these tests: those of one schedule stand open beside each other. */
+const overlap = 'allow';
 
 /**
  * A schedule of each policy and cadence, made at 11:59:30 on Thursday 2026-01-15. The scheduler serves 12:00, goes away
@@ -16,10 +20,10 @@ function times(date: string, ...minutes: string[]): string[] {
 async function outage(task: { name: string }, back: string) {
   const world = await ScheduleWorld.at('2026-01-15T11:59:30Z', task);
   for (const missed of ['skip', 'latest'] as const) {
-    await world.schedules.upsert(`minutely-${missed}`, { cron: '* * * * *', missed });
-    await world.schedules.upsert(`every-${missed}`, { every: '7m', missed });
-    await world.schedules.upsert(`daily-${missed}`, { cron: '10 12 * * *', missed });
-    await world.schedules.upsert(`once-a-week-${missed}`, { cron: '0 13 * * 4', missed });
+    await world.schedules.upsert(`minutely-${missed}`, { cron: '* * * * *', missed, overlap });
+    await world.schedules.upsert(`every-${missed}`, { every: '7m', missed, overlap });
+    await world.schedules.upsert(`daily-${missed}`, { cron: '10 12 * * *', missed, overlap });
+    await world.schedules.upsert(`once-a-week-${missed}`, { cron: '0 13 * * 4', missed, overlap });
   }
   const before = await world.startScheduler();
   await world.passTo('2026-01-15T12:00:00Z');
@@ -46,13 +50,33 @@ describe('an outage of 40 minutes', () => {
     expect(await world.runs('daily-latest')).toEqual(times(day, '12:10'));
     expect(await world.runs('once-a-week-skip')).toEqual([]);
     expect(await world.runs('once-a-week-latest')).toEqual([]);
-    expect((await world.history()).sort()).toEqual([
-      'skipped 2026-01-15T12:10:00Z missed',
-      'skipped 2026-01-15T12:27:30Z missed: every tick from 2026-01-15T12:06:30.000Z to 2026-01-15T12:27:30.000Z',
-      'skipped 2026-01-15T12:34:30Z missed: every tick from 2026-01-15T12:06:30.000Z to 2026-01-15T12:34:30.000Z',
-      'skipped 2026-01-15T12:39:00Z missed: every tick from 2026-01-15T12:01:00.000Z to 2026-01-15T12:39:00.000Z',
-      'skipped 2026-01-15T12:40:00Z missed: every tick from 2026-01-15T12:01:00.000Z to 2026-01-15T12:40:00.000Z',
+    const span = (from: string, to: string) =>
+      `missed: every tick from ${day}T${from}.000Z to ${day}T${to}.000Z`;
+    expect(await world.ledger('minutely-skip')).toEqual([
+      'dispatched 2026-01-15T12:00:00Z',
+      `skipped 2026-01-15T12:40:00Z ${span('12:01:00', '12:40:00')}`,
+      'dispatched 2026-01-15T12:41:00Z',
+      'dispatched 2026-01-15T12:42:00Z',
     ]);
+    expect(await world.ledger('minutely-latest')).toEqual([
+      'dispatched 2026-01-15T12:00:00Z',
+      `skipped 2026-01-15T12:39:00Z ${span('12:01:00', '12:39:00')}`,
+      'caught up 2026-01-15T12:40:00Z',
+      'dispatched 2026-01-15T12:41:00Z',
+      'dispatched 2026-01-15T12:42:00Z',
+    ]);
+    expect(await world.ledger('every-skip')).toEqual([
+      `skipped 2026-01-15T12:34:30Z ${span('12:06:30', '12:34:30')}`,
+      'dispatched 2026-01-15T12:41:30Z',
+    ]);
+    expect(await world.ledger('every-latest')).toEqual([
+      `skipped 2026-01-15T12:27:30Z ${span('12:06:30', '12:27:30')}`,
+      'caught up 2026-01-15T12:34:30Z',
+      'dispatched 2026-01-15T12:41:30Z',
+    ]);
+    expect(await world.ledger('daily-skip')).toEqual(['skipped 2026-01-15T12:10:00Z missed']);
+    expect(await world.ledger('daily-latest')).toEqual(['caught up 2026-01-15T12:10:00Z']);
+    for (const missed of ['skip', 'latest']) expect(await world.ledger(`once-a-week-${missed}`)).toEqual([]);
   });
 
   test('a tick that is served within its grace runs late, also under skip', async ({ task }) => {
@@ -100,27 +124,92 @@ describe('B18 more than a hundred missed ticks stop nothing', () => {
     expect(await world.runs('minutely-latest')).toEqual(times('2026-01-15', '12:00', '13:41', '13:42'));
   });
 
-  test('a pause of a week: skip runs none of it, latest the newest', async ({ task }) => {
+  test('all by onTooMany: refuse runs none, newest the newest ten in order, suspend stops it by choice', async ({
+    task,
+  }) => {
+    const world = await ScheduleWorld.at('2026-01-15T12:00:30Z', task);
+    const bounds = { cron: '* * * * *', missed: 'all', maxCatchup: 10, overlap } as const;
+    for (const onTooMany of ['refuse', 'newest', 'suspend'] as const)
+      await world.schedules.upsert(onTooMany, { ...bounds, onTooMany });
+    await world.setClock('2026-01-15T13:41:31Z');
+    const logger = new LineLogger();
+    await world.startScheduler({ logger });
+    await world.settle();
+    // One at a time: each waits until the one before it has ended.
+    for (let done = 0; done < 10; done++) {
+      await world.endRuns();
+      await world.passTo(Date.parse('2026-01-15T13:41:32Z') + done * 250);
+    }
+    await world.endRuns();
+    await world.passTo('2026-01-15T13:42:00Z');
+    const day = '2026-01-15';
+    expect(await world.runs('refuse')).toEqual(times(day, '13:42'));
+    const caughtUp = times(day, ...Array.from({ length: 10 }, (_, i) => `13:${32 + i}`));
+    expect(await world.runs('newest')).toEqual([...caughtUp, ...times(day, '13:42')]);
+    expect(await world.runs('suspend')).toEqual([]);
+
+    const all = 'too many: every tick from 2026-01-15T12:01:00.000Z to 2026-01-15T13:41:00.000Z';
+    expect(await world.ledger('refuse')).toEqual([
+      `refused 2026-01-15T13:41:00Z ${all}`,
+      'dispatched 2026-01-15T13:42:00Z',
+    ]);
+    expect(await world.ledger('newest')).toEqual([
+      'skipped 2026-01-15T13:31:00Z too many: every tick from 2026-01-15T12:01:00.000Z to 2026-01-15T13:31:00.000Z',
+      ...caughtUp.map((time) => `caught up ${time}`),
+      'dispatched 2026-01-15T13:42:00Z',
+    ]);
+    expect(await world.ledger('suspend')).toEqual([`refused 2026-01-15T13:41:00Z ${all}`]);
+    const suspended = world.schedules.get('suspend');
+    expect(await suspended.describe()).toMatchObject({
+      state: 'suspended',
+      note: 'more than 10 ticks were missed',
+    });
+    const alerts = logger.lines.filter((line) => line.startsWith('error'));
+    expect(alerts.filter((line) => line.includes('refused to catch up'))).toHaveLength(2);
+    expect(alerts.filter((line) => line.includes('suspended a schedule'))).toHaveLength(1);
+    // By hand it goes on as after a pause; what was refused stays refused.
+    await suspended.resume();
+    await world.settle();
+    await world.passTo('2026-01-15T13:43:00Z');
+    expect(await world.runs('suspend')).toEqual(times(day, '13:42', '13:43'));
+  });
+
+  test('a pause of a week: skip runs none of it, latest and all the newest', async ({ task }) => {
     const world = await ScheduleWorld.at('2026-01-15T11:59:30Z', task);
-    for (const missed of ['skip', 'latest'] as const) {
-      await world.schedules.upsert(missed, { cron: '* * * * *', missed });
+    const policies = ['skip', 'latest', 'all'] as const;
+    for (const missed of policies) {
+      await world.schedules.upsert(missed, { cron: '* * * * *', missed, overlap });
       await world.schedules.get(missed).pause({ note: 'holidays' });
     }
     await world.setClock('2026-01-22T12:00:15Z');
     await world.startScheduler();
     await world.settle();
     expect(await world.runs()).toEqual([]);
-    for (const missed of ['skip', 'latest']) await world.schedules.get(missed).resume();
+    for (const missed of policies) await world.schedules.get(missed).resume();
     await world.settle();
     // 12:00:00 is within its grace, but it came during the pause.
     expect(await world.runs('skip')).toEqual([]);
-    expect(await world.runs('latest')).toEqual(times('2026-01-22', '12:00'));
+    for (const missed of ['latest', 'all'])
+      expect(await world.runs(missed)).toEqual(times('2026-01-22', '12:00'));
     await world.passTo('2026-01-22T12:01:00Z');
     expect(await world.runs('skip')).toEqual(times('2026-01-22', '12:01'));
-    expect(await world.runs('latest')).toEqual(times('2026-01-22', '12:00', '12:01'));
-    expect(await world.history()).toContain(
-      'skipped 2026-01-22T12:00:00Z paused or parked: every tick from 2026-01-15T12:00:00.000Z to 2026-01-22T12:00:00.000Z',
-    );
+    for (const missed of ['latest', 'all']) {
+      expect(await world.runs(missed)).toEqual(times('2026-01-22', '12:00', '12:01'));
+      expect(await world.ledger(missed)).toEqual([
+        'skipped 2026-01-22T11:59:00Z paused: every tick from 2026-01-15T12:00:00.000Z to 2026-01-22T11:59:00.000Z',
+        'caught up 2026-01-22T12:00:00Z',
+        'dispatched 2026-01-22T12:01:00Z',
+      ]);
+    }
+    expect(await world.ledger('skip')).toEqual([
+      'skipped 2026-01-22T12:00:00Z paused: every tick from 2026-01-15T12:00:00.000Z to 2026-01-22T12:00:00.000Z',
+      'dispatched 2026-01-22T12:01:00Z',
+    ]);
+    // What the pause left out may be run by hand.
+    const day = { from: '2026-01-21T11:58:00Z', to: '2026-01-21T12:00:00Z' };
+    expect(await world.schedules.get('all').backfill({ ...day, overlap: 'allow' })).toHaveLength(3);
+    await world.settle();
+    expect((await world.runs('all')).slice(2)).toEqual(times('2026-01-21', '11:58', '11:59', '12:00'));
   });
 });
 
@@ -129,7 +218,7 @@ describe('B23 a scheduler or a clock that stands still', () => {
     task,
   }) => {
     const world = await ScheduleWorld.at('2026-01-15T13:59:00Z', task);
-    await world.schedules.upsert('s', { cron: '*/5 * * * *', missed: 'latest' });
+    await world.schedules.upsert('s', { cron: '*/5 * * * *', missed: 'latest', overlap });
     await (await world.startScheduler()).stop();
     await world.setClock('2026-01-15T14:39:00Z');
     await world.startScheduler();
@@ -141,7 +230,7 @@ describe('B23 a scheduler or a clock that stands still', () => {
 
   test('TIME steps back: nothing runs again, nothing stops', async ({ task }) => {
     const world = await ScheduleWorld.at('2026-01-15T13:59:50Z', task);
-    await world.schedules.upsert('s', { cron: '*/5 * * * *', missed: 'latest' });
+    await world.schedules.upsert('s', { cron: '*/5 * * * *', missed: 'latest', overlap });
     await world.startScheduler();
     await world.passTo('2026-01-15T14:00:00Z');
     for (const back of ['2026-01-15T13:59:58Z', '2026-01-15T02:00:00Z']) {
@@ -171,24 +260,27 @@ test('Redis is away for longer than a grace, and the leadership outlives it: mis
   await world.untilRuns(1);
   await world.settle();
   expect(await world.runIds()).toEqual([`latest@${tick}`]);
-  expect(await world.history()).toEqual([expect.stringMatching(/^skipped .* missed$/)]);
+  expect(await world.ledger('skip')).toEqual([expect.stringMatching(/^skipped .* missed$/)]);
+  expect(await world.ledger('latest')).toEqual([expect.stringMatching(/^caught up /)]);
 });
 
 test('a judgement of one outage does not outlive the next', async ({ task }) => {
   const world = await ScheduleWorld.at('2026-01-15T11:59:30Z', task);
-  await world.schedules.upsert('s', { cron: '* * * * *', missed: 'latest' });
+  await world.schedules.upsert('s', { cron: '* * * * *', missed: 'latest', overlap });
   await world.setClock('2026-01-15T12:40:45Z');
-  // Judged, and then away again before the pop: 12:40 is to run, marked as a catch-up.
+  // Judged, and then away again before the next pop: 12:40 waits for its turn.
   const owned = await world.spine.lead();
   await world.spine.pop(owned);
   await world.plan(owned);
   expect(await world.schedules.get('s').describe()).toMatchObject({
-    next: Date.parse('2026-01-15T12:40:00Z'),
+    next: Date.parse('2026-01-15T12:41:00Z'),
+    waiting: [{ scheduledFor: Date.parse('2026-01-15T12:40:00Z'), kind: 'catchUp' }],
   });
   // The scheduler of the test's own hands leaves no fence.
   await world.spine.client.del(world.spine.keys.fence);
   await world.setClock('2026-01-18T12:40:45Z');
   await world.startScheduler();
   await world.settle();
-  expect(await world.runs()).toEqual(times('2026-01-18', '12:40'));
+  // What was sure to run runs, and then the newest of the other outage.
+  expect(await world.runs()).toEqual([...times('2026-01-15', '12:40'), ...times('2026-01-18', '12:40')]);
 });

@@ -1,17 +1,18 @@
 import { describe, expect, test } from 'vitest';
-import type { ScheduleDefinition } from '../../src/domain/schedule.js';
+import { OVERLAP_CODES, type ScheduleDefinition } from '../../src/domain/schedule.js';
 import { aJob, aSchedule } from '../support/builders.js';
 import { QUEUE, ScheduleWorld } from '../support/schedule-world.js';
 import { changesOf } from '../support/spine-state.js';
 
 const MORNING = '2026-01-15T08:00:30Z';
-const minutely: ScheduleDefinition = { cron: '* * * * *', missed: 'latest' };
+/** No worker takes the runs of these tests: they stand open beside each other. */
+const minutely: ScheduleDefinition = { cron: '* * * * *', missed: 'latest', overlap: 'allow' };
 
 describe('an upsert that changes nothing', () => {
   test.each<[string, ScheduleDefinition, ScheduleDefinition]>([
     ['the same', minutely, minutely],
     ['durations', { every: '15m', missed: 'skip', grace: '1m' }, { every: 900_000, missed: 'skip', grace: 60_000 }],
-    ['pattern for cron', { ...minutely, tz: 'UTC' }, { pattern: '* * * * *', missed: 'latest', gap: 'shift' }],
+    ['pattern for cron', { ...minutely, tz: 'UTC' }, { pattern: '* * * * *', missed: 'latest', gap: 'shift', overlap: 'AllowAll' }],
     ['the order of tags', { ...minutely, tags: ['b', 'a'] }, { ...minutely, tags: ['a', 'b', 'b'] }],
   ])('writes nothing: %s', async (what, first, second) => {
     const world = await ScheduleWorld.at(MORNING, { name: `no change ${what}` });
@@ -127,7 +128,12 @@ describe('a definition that cannot be compiled', () => {
     const world = await ScheduleWorld.at(MORNING, task);
     const now = await world.now();
     const tick = { cur: now + 30_000, curFire: now + 30_000, next: 0, nextFire: 0 };
-    await world.spine.schedules.upsert(QUEUE, 'bad', aSchedule(now, { ...tick, policies }), 'r');
+    await world.spine.schedules.upsert(
+      QUEUE,
+      'bad',
+      aSchedule(now, { ...tick, policies, overlap: OVERLAP_CODES.allow, maxConcurrent: 0 }),
+      'r',
+    );
     await world.schedules.upsert('good', minutely);
     return world;
   }

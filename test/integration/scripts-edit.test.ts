@@ -210,7 +210,7 @@ describe('pause-job and resume-job', () => {
     await spine.setClock(NOW + HOUR);
     const { changes } = await changesOf(spine, () => spine.jobs.resume('q', 's', 'r3'));
     expect(changes).toMatchObject({
-      'jobs q:s': { state: 'scheduled', next: 0, nextFire: 0, flags: FLAGS.ver | FLAGS.resumed },
+      'jobs q:s': { state: 'scheduled', flags: FLAGS.ver | FLAGS.overdue | FLAGS.resumed },
       'plan q:s': NOW + HOUR,
       [`heads p${bucketOf('q:s')}`]: NOW + HOUR,
     });

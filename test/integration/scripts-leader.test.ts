@@ -4,9 +4,11 @@ import { HeartbeatScripts } from '../../src/redis/heartbeat-scripts.js';
 import type { ParkedPosition } from '../../src/redis/leader-scripts.js';
 import { FLAGS } from '../../src/redis/record.js';
 import { aJob, aSchedule } from '../support/builders.js';
+import { aRun, packRecord, scheduleModel } from '../support/builders-record.js';
 import { NOW, Spine } from '../support/spine.js';
 import { changesOf, readState } from '../support/spine-state.js';
 
+const MINUTE = 60_000;
 const HOUR = 3_600_000;
 const range = { first: 0, last: 255, servedFrom: 0 };
 const START: ParkedPosition = { bucket: 0, offset: 0 };
@@ -194,14 +196,39 @@ describe('sweep-bucket', () => {
     expect(changes).toEqual({ 'due q:a': null });
   });
 
-  test('OK: an enabled schedule without timer and plan goes on plan (B14)', async ({ task }) => {
+  test('OK: an enabled schedule without timer and plan gets back what its record says (B14)', async ({
+    task,
+  }) => {
     const spine = await Spine.virtual(task);
     const owned = await spine.lead();
     await spine.schedules.upsert('q', 'a', aSchedule(NOW), 'r');
     await spine.client.zrem(spine.keys.due(bucket), 'q:a');
     const { result, changes } = await changesOf(spine, () => sweep(spine, owned));
     expect(result.repaired).toEqual(['q:a']);
-    expect(changes).toMatchObject({ 'plan q:a': NOW, [`heads p${bucket}`]: NOW });
+    expect(changes).toEqual({ 'due q:a': NOW + MINUTE });
+    await spine.schedules.upsert('q', 'b', aSchedule(NOW, { cur: 0, curFire: 0, next: 0, nextFire: 0 }), 'r');
+    const other = bucketOf('q:b');
+    await spine.client.zrem(spine.keys.plan(other), 'q:b');
+    const { changes: planned } = await changesOf(spine, () =>
+      spine.leader.sweepBucket(owned, other, '0', 100),
+    );
+    expect(planned).toMatchObject({ 'plan q:b': NOW });
+  });
+
+  test('OK: a schedule at its last tick asks for nothing; a check of its waiting runs is a timer too', async ({
+    task,
+  }) => {
+    const spine = await Spine.virtual(task);
+    const owned = await spine.lead();
+    const at = { cur: NOW + HOUR, curFire: NOW + HOUR, next: 0, nextFire: 0 };
+    const waiting = [aRun(NOW - 1, { kind: 'backfill' })];
+    const model = scheduleModel({ ...at, check: NOW + 250, waiting, marks: FLAGS.last });
+    await spine.client.hset(spine.keys.jobs(bucket), 'q:a', packRecord(model));
+    await spine.client.zadd(spine.keys.plan(bucket), NOW, 'q:a');
+    const { result, changes } = await changesOf(spine, () => sweep(spine, owned));
+    expect(result.repaired).toEqual(['q:a']);
+    expect(changes).toMatchObject({ 'due q:a': NOW + 250, 'plan q:a': null });
+    expect((await sweep(spine, owned)).repaired).toEqual([]);
   });
 
   test('FENCED changes nothing', async ({ task }) => {
@@ -356,7 +383,7 @@ describe('unpark-queue', () => {
     await spine.setClock(NOW + 10_001);
     const { changes } = await changesOf(spine, () => spine.leader.unparkQueue(owned, 'q', START, 100));
     expect(changes).toMatchObject({
-      'jobs q:short': { state: 'scheduled', flags: FLAGS.resumed },
+      'jobs q:short': { state: 'scheduled', flags: FLAGS.overdue | FLAGS.unserved },
       'plan q:short': NOW + 10_001,
       'parked q:short': null,
       'jobs q:long': { state: 'scheduled' },

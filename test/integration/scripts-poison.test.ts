@@ -151,9 +151,12 @@ describe.each(['on', 'off'] as const)('I7 poison is set aside, fence check %s', 
     expect(changes).toMatchObject({
       'jobs q:s': { last: NOW + 60_000, cur: NOW + 120_000, next: 0 },
       'due q:s': NOW + 120_000,
-      history: [{ job: 'q:s', scheduledFor: String(NOW + 60_000), what: 'quarantined', reason: 'ID_TAKEN' }],
+      'ledger:q:s 0': `${NOW + 60_000}|quarantined|${NOW + 60_000}||ID_TAKEN`,
     });
     expect(changes).not.toHaveProperty(['quarantine q:s']);
+    // It ran nothing: no limit counts it, and it overlaps with nothing.
+    expect(changes).not.toHaveProperty(['jobs q:s', 'count']);
+    expect(changes).not.toHaveProperty(['jobs q:s', 'open']);
     await spine.setClock(NOW + 120_000);
     expect(await spine.drain(owned)).toEqual({ popped: 1, trouble: [] });
   });

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { bucketOf } from '../../src/domain/buckets.js';
 import { FLAGS } from '../../src/redis/record.js';
 import { aJob, aSchedule, jobs } from '../support/builders.js';
-import { jobModel, packRecord, scheduleModel } from '../support/builders-record.js';
+import { aRun, jobModel, packRecord, scheduleModel } from '../support/builders-record.js';
 import { INC, NOW, Spine } from '../support/spine.js';
 import { changesOf, readState } from '../support/spine-state.js';
 
@@ -27,6 +27,7 @@ describe('pop-due, a one-time job', () => {
       lower: [],
       trouble: [],
       bytes: expect.any(Number),
+      taken: 1,
       took: expect.any(Number),
     });
     expect(changes).toEqual({
@@ -180,7 +181,10 @@ describe('pop-due, a tick of a schedule', () => {
         next: 0,
         nextFire: 0,
         count: 1,
+        rows: 1,
+        open: [{ scheduledFor: NOW + MINUTE, since: NOW + MINUTE + 7, kind: 'tick', suffix: '' }],
       },
+      'ledger:q:s 0': `${NOW + MINUTE}|dispatched|${NOW + MINUTE + 7}||`,
       'due q:s': NOW + 2 * MINUTE,
       'plan q:s': NOW + MINUTE + 7,
       [`heads ${bucket}`]: NOW + 2 * MINUTE,
@@ -225,8 +229,13 @@ describe('pop-due, a tick of a schedule', () => {
     const owned = await spine.lead();
     const { result, changes } = await changesOf(spine, () => spine.pop(owned));
     expect(result).toMatchObject({ popped: 0, trouble: [] });
-    expect(changes).toMatchObject({ 'due q:s': null, 'plan q:s': NOW + MINUTE + 30_001 });
-    expect(changes).not.toHaveProperty(['jobs q:s']);
+    expect(changes).toEqual({
+      'jobs q:s': { flags: FLAGS.overdue },
+      'due q:s': null,
+      'plan q:s': NOW + MINUTE + 30_001,
+      [`heads ${bucketOf('q:s')}`]: null,
+      [`heads p${bucketOf('q:s')}`]: NOW + MINUTE + 30_001,
+    });
   });
 
   test('not missed at the last millisecond of its grace', async ({ task }) => {
@@ -245,15 +254,23 @@ describe('pop-due, a tick of a schedule', () => {
     expect(await readState(spine)).toMatchObject({ 'plan q:s': NOW + 2001 });
   });
 
-  test('a tick that was judged fires however late it is', async ({ task }) => {
+  test('an overdue tick is the planner’s: only what waits runs, however late', async ({ task }) => {
     const spine = await Spine.virtual(task);
     const owned = await spine.lead();
-    const bytes = packRecord(scheduleModel({ cur: 1000, curFire: 1000, marks: FLAGS.catchUp }));
-    await spine.client.hset(spine.keys.jobs(bucketOf('q:s')), 'q:s', bytes);
-    await spine.client.zadd(spine.keys.due(bucketOf('q:s')), 1000, 'q:s');
-    await spine.client.zadd(spine.keys.heads, 1000, bucketOf('q:s'));
+    const waiting = [aRun(500, { kind: 'catchUp', since: 900 })];
+    const model = scheduleModel({ cur: 1000, curFire: 1000, check: 900, waiting, marks: FLAGS.overdue });
+    await spine.client.hset(spine.keys.jobs(bucketOf('q:s')), 'q:s', packRecord(model));
+    await spine.client.zadd(spine.keys.due(bucketOf('q:s')), 900, 'q:s');
+    await spine.client.zadd(spine.keys.heads, 900, bucketOf('q:s'));
     expect(await spine.pop(owned)).toMatchObject({ popped: 1 });
-    expect(await readState(spine)).toMatchObject({ 'jobs q:s': { flags: 0, last: 1000 } });
+    expect(await spine.client.lrange(spine.bull('q', 'wait'), 0, -1)).toEqual(['s@500']);
+    const state = await readState(spine);
+    expect(state).toMatchObject({
+      'jobs q:s': { flags: FLAGS.overdue, last: 0, cur: 1000, check: 0, waiting: [] },
+      'ledger:q:s 0': `500|caught up|${NOW}||`,
+      'plan q:s': NOW,
+    });
+    expect(state).not.toHaveProperty(['due q:s']);
   });
 
   test('the last tick of all leaves the timer to the planner', async ({ task }) => {

@@ -45,10 +45,21 @@ describe('upsert-schedule', () => {
         curFire: NOW + MINUTE,
         next: NOW + 2 * MINUTE,
         nextFire: NOW + 2 * MINUTE,
+        check: 0,
         count: 0,
+        rows: 0,
         grace: 30_000,
+        runTimeout: 0,
         missed: 0,
         overlap: 0,
+        maxOpen: 32,
+        maxConcurrent: 1,
+        keptRows: 50,
+        pauseAfter: 0,
+        failures: 0,
+        skips: 0,
+        open: [],
+        waiting: [],
         policies: '{"every":60000,"missed":"skip"}',
       },
       'due q:s': NOW + MINUTE,
@@ -99,7 +110,7 @@ describe('upsert-schedule', () => {
     expect(changes).toMatchObject({
       'jobs q:s': { last: NOW + MINUTE, cur: NOW + 5 * MINUTE },
       'due q:s': NOW + 5 * MINUTE,
-      history: [{ job: 'q:s', scheduledFor: String(NOW + MINUTE), what: 'skipped', reason: 'edited' }],
+      'ledger:q:s 0': `${NOW + MINUTE}|skipped|${now}||edited`,
     });
     expect(await spine.drain(owned)).toEqual({ popped: 0, trouble: [] });
   });
@@ -220,23 +231,24 @@ describe('read-plan and set-next', () => {
       newCurFire: NOW + 11 * MINUTE,
       newNext: NOW + 12 * MINUTE,
       newNextFire: NOW + 12 * MINUTE,
-      catchUp: false,
+      catchUp: [],
       ends: false,
-      skipped: [{ at: NOW + 10 * MINUTE, reason: 'missed' }],
+      skipped: [{ at: NOW + 10 * MINUTE, what: 'skipped', reason: 'missed' }],
     };
     return { spine, owned, resolve };
   }
 
-  test('read-plan tells what is asked, when, and whether a tick is pending', async ({ task }) => {
+  test('read-plan tells what is asked, and when', async ({ task }) => {
     const { spine } = await setup(task);
     const { now, items } = await spine.leader.readPlan([BUCKET, 3], 10, 1000);
     expect(now).toBe(NOW + MINUTE);
     expect(items).toEqual([
-      { bucket: BUCKET, identity: 'q:s', record: expect.any(Buffer), askedAt: NOW + MINUTE, due: true },
+      { bucket: BUCKET, identity: 'q:s', record: expect.any(Buffer), askedAt: NOW + MINUTE },
     ]);
     const { spine: other } = await missed(task);
-    expect((await other.leader.readPlan([BUCKET], 10, 1000)).items).toMatchObject([{ due: false }]);
-    await other.setClock(NOW);
+    expect((await other.leader.readPlan([BUCKET], 10, 1000)).items).toHaveLength(1);
+    // It was asked for since its creation, before its tick was missed too.
+    await other.setClock(NOW - 1);
     expect((await other.leader.readPlan([BUCKET], 10, 1000)).items).toEqual([]);
   });
 
@@ -286,65 +298,102 @@ describe('read-plan and set-next', () => {
         curFire: NOW + 11 * MINUTE,
         next: NOW + 12 * MINUTE,
         nextFire: NOW + 12 * MINUTE,
+        flags: 0,
+        rows: 1,
       },
+      'ledger:q:s 0': `${NOW + 10 * MINUTE}|skipped|${NOW + 10 * MINUTE}||missed`,
       'due q:s': NOW + 11 * MINUTE,
       'plan q:s': null,
       [`heads ${BUCKET}`]: NOW + 11 * MINUTE,
       [`heads p${BUCKET}`]: null,
-      history: [
-        {
-          at: String(NOW + 10 * MINUTE),
-          job: 'q:s',
-          scheduledFor: String(NOW + 10 * MINUTE),
-          what: 'skipped',
-          reason: 'missed',
-        },
-      ],
     });
     expect((await spine.leader.setNext(owned, [resolve])).outcomes).toEqual(['CONFLICT']);
   });
 
-  test('resolve to a catch-up run: it fires however late; resolve to nothing: the schedule has ended', async ({
+  test('resolve to catch-up runs: they wait, counted, and the next pop starts the first; the rest in turn', async ({
     task,
   }) => {
     const { spine, owned, resolve } = await missed(task);
-    const late = {
-      ...resolve,
-      newLast: 0,
-      newCur: NOW + MINUTE,
-      newCurFire: NOW + MINUTE,
-      catchUp: true,
-      skipped: [],
-    };
-    await spine.leader.setNext(owned, [late as PlanAnswer]);
+    const ticks = [NOW + 9 * MINUTE, NOW + 10 * MINUTE];
+    const caught = { ...resolve, catchUp: ticks, skipped: [] } as PlanAnswer;
+    const { changes } = await changesOf(spine, () => spine.leader.setNext(owned, [caught]));
+    const now = NOW + 10 * MINUTE;
+    expect(changes).toMatchObject({
+      'jobs q:s': {
+        count: 2,
+        check: now,
+        waiting: ticks.map((scheduledFor) => ({ scheduledFor, since: now, kind: 'catchUp', suffix: '' })),
+      },
+      'due q:s': now,
+      [`heads ${BUCKET}`]: now,
+    });
     expect(await spine.drain(owned)).toEqual({ popped: 1, trouble: [] });
-    const { spine: other, owned: its, resolve: end } = await missed(task);
-    const none = { newCur: 0, newCurFire: 0, newNext: 0, newNextFire: 0, ends: true };
-    await other.leader.setNext(its, [{ ...end, ...none } as PlanAnswer]);
-    const state = await readState(other);
-    expect(state).toMatchObject({ 'jobs q:s': { state: 'ended', cur: 0 } });
-    expect(Object.keys(state).filter((name) => /^(due|plan) /.test(name))).toEqual([]);
+    expect(await readState(spine)).toMatchObject({
+      'jobs q:s': { open: [{ scheduledFor: ticks[0] }], waiting: [{ scheduledFor: ticks[1] }], count: 2 },
+      'due q:s': now + 250,
+      'ledger:q:s 0': `${ticks[0]}|caught up|${now}||`,
+    });
   });
 
-  test('resolve CONFLICT while its tick stands in due: that one is the pop’s to fire', async ({ task }) => {
+  test('resolve to nothing: the schedule has ended, but not while runs wait', async ({ task }) => {
     const { spine, owned, resolve } = await missed(task);
-    await spine.client.zadd(spine.keys.due(BUCKET), NOW, 'q:s');
-    expect((await spine.leader.setNext(owned, [resolve])).outcomes).toEqual(['CONFLICT']);
+    const none = { newCur: 0, newCurFire: 0, newNext: 0, newNextFire: 0, ends: true };
+    const { changes } = await changesOf(spine, () =>
+      spine.leader.setNext(owned, [{ ...resolve, ...none } as PlanAnswer]),
+    );
+    expect(changes).toMatchObject({
+      'jobs q:s': { state: 'ended', cur: 0 },
+      'plan q:s': null,
+      history: [{ what: 'ended', reason: 'no tick follows' }],
+    });
+    expect(await readState(spine)).not.toHaveProperty(['due q:s']);
+
+    const { spine: other, owned: its, resolve: last } = await missed(task);
+    const tick = NOW + 10 * MINUTE;
+    const caught = { ...last, ...none, catchUp: [tick], skipped: [] } as PlanAnswer;
+    await other.leader.setNext(its, [caught]);
+    const waits = await readState(other);
+    expect(waits).toMatchObject({ 'jobs q:s': { state: 'scheduled', flags: FLAGS.last }, 'due q:s': tick });
+    // Nobody asks the planner again and again meanwhile.
+    expect(waits).not.toHaveProperty(['plan q:s']);
+    await other.drain(its);
+    expect(await readState(other)).toMatchObject({ 'plan q:s': tick });
+    const after = { cur: 0, last: NOW + 10 * MINUTE, catchUp: [], skipped: [] };
+    await other.leader.setNext(its, [{ ...caught, ...after } as PlanAnswer]);
+    expect(await readState(other)).toMatchObject({ 'jobs q:s': { state: 'ended' } });
   });
 
-  test('defer asks again later; suspend says why; end keeps a pending tick', async ({ task }) => {
+  test('resolve with a reason to suspend', async ({ task }) => {
+    const { spine, owned, resolve } = await missed(task);
+    const none = { newCur: 0, newCurFire: 0, newNext: 0, newNextFire: 0, ends: true };
+    const suspends = { ...resolve, ...none, suspends: 'more than 100 ticks were missed' } as PlanAnswer;
+    const { changes } = await changesOf(spine, () => spine.leader.setNext(owned, [suspends]));
+    expect(changes).toMatchObject({
+      'jobs q:s': { state: 'suspended', note: 'more than 100 ticks were missed' },
+      'plan q:s': null,
+      history: [{ what: 'suspended', reason: 'more than 100 ticks were missed' }],
+    });
+  });
+
+  test('resolve CONFLICT for a tick that nobody gave to the planner: that one is the pop’s to fire', async ({
+    task,
+  }) => {
+    const { spine, owned, target } = await setup(task);
+    const { resolve } = await missed(task);
+    const record = await recordOf(spine);
+    const early = { ...resolve, ...target, cur: record.cur, last: record.last } as PlanAnswer;
+    const { changes, result } = await changesOf(spine, () => spine.leader.setNext(owned, [early]));
+    expect(result.outcomes).toEqual(['CONFLICT']);
+    expect(changes).toEqual({});
+  });
+
+  test('defer asks again later; suspend says why', async ({ task }) => {
     const { spine, owned, target } = await setup(task);
     const later = NOW + 5 * MINUTE;
     const { changes: deferred } = await changesOf(spine, () =>
       spine.leader.setNext(owned, [{ ...target, op: 'defer', planAt: later }]),
     );
     expect(deferred).toEqual({ 'plan q:s': later, [`heads p${BUCKET}`]: later });
-    const end = await spine.leader.setNext(owned, [{ ...target, op: 'end', reason: 'limit' }]);
-    expect(end.outcomes).toEqual(['KEPT']);
-    expect(await readState(spine)).toMatchObject({
-      'jobs q:s': { state: 'scheduled' },
-      'due q:s': NOW + 2 * MINUTE,
-    });
     const { changes: suspended } = await changesOf(spine, () =>
       spine.leader.setNext(owned, [{ ...target, op: 'suspend', reason: 'cannot be planned' }]),
     );
@@ -352,6 +401,31 @@ describe('read-plan and set-next', () => {
       'jobs q:s': { state: 'suspended', note: 'cannot be planned' },
       'due q:s': null,
       history: [{ what: 'suspended', reason: 'cannot be planned' }],
+    });
+  });
+
+  test('end: the pending tick is known to be the last, and nothing more is asked before it came', async ({
+    task,
+  }) => {
+    const { spine, owned, target } = await setup(task);
+    const end = { ...target, op: 'end', tail: NOW + 2 * MINUTE } as PlanAnswer;
+    const other = { ...end, tail: NOW + MINUTE } as PlanAnswer;
+    const { result, changes } = await changesOf(spine, () => spine.leader.setNext(owned, [other, end]));
+    expect(result.outcomes).toEqual(['CONFLICT', 'OK']);
+    expect(changes).toEqual({
+      'jobs q:s': { flags: FLAGS.last },
+      'plan q:s': null,
+      [`heads p${BUCKET}`]: null,
+    });
+    await spine.setClock(NOW + 2 * MINUTE);
+    await spine.leader.refreshHeads(owned);
+    // Its run is open, and overlap is skip: a limit counts runs, so that one more tick may follow.
+    await spine.client.del(spine.bull('q', 'wait'));
+    expect(await spine.pop(owned)).toMatchObject({ popped: 0 });
+    expect(await readState(spine)).toMatchObject({
+      'jobs q:s': { cur: 0, flags: 0, count: 1 },
+      'ledger:q:s 1': `${NOW + 2 * MINUTE}|skipped|${NOW + 2 * MINUTE}||overlap`,
+      'plan q:s': NOW + 2 * MINUTE,
     });
   });
 

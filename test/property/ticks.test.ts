@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkSchedule, compileStored, type ScheduleDefinition } from '../../src/domain/schedule.js';
+import {
+  checkSchedule,
+  compileStored,
+  type ScheduleDefinition,
+  type StoredPolicies,
+} from '../../src/domain/schedule.js';
 import { type PlannedTick, type TickState, Ticks } from '../../src/domain/ticks.js';
 
 const IDENTITY = 'q:s';
@@ -22,7 +27,9 @@ const timings = [
 const definitions = fc.record(
   {
     timing: fc.constantFrom(...timings),
-    missed: fc.constantFrom('skip', 'latest'),
+    missed: fc.constantFrom('skip', 'latest', 'all'),
+    maxCatchup: fc.option(fc.constantFrom(1, 5, 40), { nil: undefined }),
+    onTooMany: fc.option(fc.constantFrom('refuse', 'newest', 'suspend'), { nil: undefined }),
     jitter: fc.option(fc.constantFrom(0, 1, 20_000, '50m'), { nil: undefined }),
     catchupWindow: fc.option(fc.constantFrom(0, '5m', '3h'), { nil: undefined }),
     limit: fc.option(fc.integer({ min: 1, max: 4 }), { nil: undefined }),
@@ -57,6 +64,27 @@ function dueTicks(ticks: Ticks, pending: PlannedTick, now: number): PlannedTick[
   return due;
 }
 
+/** What `all` makes of ticks that are due, by walking over each of them. */
+function walkAll(due: number[], policies: StoredPolicies, now: number, left: number) {
+  const old = due.filter((tick) => now - tick > (policies.catchupWindow ?? 86_400_000));
+  const fresh = due.slice(old.length, old.length + left);
+  const most = policies.maxCatchup ?? 100;
+  const spans = [spanOf(old, 'skipped', 'too old')];
+  if (fresh.length <= most)
+    return { runs: fresh, spans, last: fresh.length < left ? due.at(-1) : fresh.at(-1) };
+  const too = due.slice(old.length);
+  if (policies.onTooMany === 'newest') {
+    spans.push(spanOf(too.slice(0, -most), 'skipped', 'too many'));
+    return { runs: too.slice(-most), spans, last: due.at(-1) };
+  }
+  spans.push(spanOf(too, 'refused', 'too many'));
+  return { runs: [], spans, last: due.at(-1) };
+}
+
+function spanOf(ticks: number[], what: string, reason: string) {
+  return ticks.length === 0 ? undefined : { from: ticks[0], to: ticks.at(-1), what, reason };
+}
+
 test('resolve does what a walk over every tick finds', () => {
   fc.assert(
     fc.property(cases, ({ definition, ticksBefore, later, servedFor, grace, resumed, pendingKnown }) => {
@@ -70,30 +98,51 @@ test('resolve does what a walk over every tick finds', () => {
       const now = (pending?.fireAt ?? T0) + later;
       const servedFrom = now - servedFor;
 
-      const found = ticks.resolve(state, now, { servedFrom, grace, resumed });
+      const found = ticks.resolve(state, now, { servedFrom, grace, resumed, room: 1000 });
 
       const due = pending === undefined ? [] : dueTicks(ticks, pending, now);
       const newest = due.at(-1);
-      if (pending === undefined || newest === undefined) {
-        expect(found).toMatchObject({ newLast: last, cur: pending, catchUp: false, skipped: undefined });
+      const left = (policies.limit ?? Infinity) - ticksBefore;
+      let expected: { last: number | undefined; runs: number[]; spans: unknown[]; keeps?: PlannedTick };
+      if (pending === undefined || newest === undefined || !(pendingKnown || resumed)) {
+        expected = { last, runs: [], spans: [], ...(pending ? { keeps: pending } : {}) };
+      } else if (policies.missed === 'all' && !resumed) {
+        const dueTimes = due.map(({ tick }) => tick);
+        expected = walkAll(dueTimes, policies, now, left);
       } else {
+        const reason = resumed ? 'paused' : 'missed';
+        const older = due.slice(0, -1).map(({ tick }) => tick);
         const inTime = !resumed && newest.fireAt + grace >= servedFrom;
         const caughtUp =
-          policies.missed === 'latest' && now - newest.tick <= (policies.catchupWindow ?? 86_400_000);
-        const runs = inTime || caughtUp;
-        const passedOver = runs ? due.slice(0, -1) : due;
-        expect(found).toMatchObject({
-          newLast: passedOver.at(-1)?.tick ?? last,
-          cur: runs ? newest : ticks.after(newest.tick),
-          catchUp: runs,
-          skipped:
-            passedOver.length === 0 ? undefined : { from: passedOver[0]?.tick, to: passedOver.at(-1)?.tick },
-        });
+          policies.missed !== 'skip' && now - newest.tick <= (policies.catchupWindow ?? 86_400_000);
+        if (inTime) {
+          expected = {
+            last: older.at(-1) ?? last,
+            runs: [],
+            spans: [spanOf(older, 'skipped', reason)],
+            keeps: newest,
+          };
+        } else if (caughtUp) {
+          expected = { last: newest.tick, runs: [newest.tick], spans: [spanOf(older, 'skipped', reason)] };
+        } else {
+          const passedOver = [...older, newest.tick];
+          expected = { last: newest.tick, runs: [], spans: [spanOf(passedOver, 'skipped', reason)] };
+        }
       }
-      const more = found.cur !== undefined && (policies.limit ?? Infinity) > ticksBefore + 1;
-      expect(found.next).toEqual(more ? ticks.after(found.cur?.tick ?? 0) : undefined);
+      expect(found).toMatchObject({
+        newLast: expected.last,
+        catchUp: expected.runs,
+        skipped: expected.spans.filter((span) => span !== undefined),
+      });
+      const suspends =
+        policies.onTooMany === 'suspend' && found.skipped.some(({ what }) => what === 'refused');
+      expect(found.suspends !== undefined).toBe(suspends);
+      const rest = left - expected.runs.length;
+      const follows = expected.keeps ?? (pending && ticks.after(newest?.tick ?? 0));
+      expect(found.cur).toEqual(rest > 0 ? follows : undefined);
+      expect(found.next).toEqual(rest > 1 && found.cur ? ticks.after(found.cur.tick) : undefined);
     }),
-    { numRuns: 1500, seed: 20_270_115 },
+    { numRuns: 3000, seed: 20_270_115 },
   );
 });
 

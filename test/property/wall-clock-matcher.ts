@@ -89,7 +89,7 @@ export function offsetChanges(tz: string, from: number, to: number): number[] {
 }
 
 /** What a clock in the zone shows, as the ms that Date.UTC gives for it. */
-function wallClockReader(tz: string): (utc: number) => number {
+export function wallClockReader(tz: string): (utc: number) => number {
   const format = new Intl.DateTimeFormat('en-US', {
     timeZone: tz,
     hourCycle: 'h23',
@@ -105,7 +105,7 @@ function wallClockReader(tz: string): (utc: number) => number {
   };
 }
 
-function matcher(expression: string): (wall: number) => boolean {
+export function matcher(expression: string): (wall: number) => boolean {
   const [minutes = '', hours = '', days = '', months = '', weekdays = ''] = expression.split(' ');
   const minute = expand(minutes, 0, 59);
   const hour = expand(hours, 0, 23);

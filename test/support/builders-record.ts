@@ -1,5 +1,5 @@
 import { STATES } from '../../src/domain/states.js';
-import type { JobRecord, ScheduleRecord } from '../../src/redis/record.js';
+import type { JobRecord, ScheduleRecord, ScheduleRun } from '../../src/redis/record.js';
 import { INC, NOW } from './spine.js';
 
 /** A record to pack: what the decoder gives, with the bytes of its requests instead of their number. */
@@ -8,7 +8,7 @@ export type RecordModel = (
   | Omit<ScheduleRecord, 'requests' | 'flags'>
 ) & {
   requestBytes: Buffer;
-  /** Flags that say nothing about the layout: dedup, generated, catchUp, resumed. */
+  /** Flags that say nothing about the layout: dedup or unserved, generated or last, overdue, resumed. */
   marks: number;
 };
 
@@ -40,16 +40,19 @@ export function packRecord(model: RecordModel): Buffer {
     flags |= 16;
     optional.push(uint(note.length, 2));
   }
-  const policies = Buffer.from(model.kind === 'schedule' ? model.policies : '');
+  const tail: Buffer[] = [];
   if (model.kind === 'schedule') {
-    const { last, cur, curFire, next, nextFire, count, grace, missed, overlap } = model;
-    optional.push(...[last, cur, curFire, next, nextFire].map((time) => uint(time, 6)));
+    const { last, cur, curFire, next, nextFire, check, count, rows, grace, runTimeout } = model;
+    const { missed, overlap, maxOpen, maxConcurrent, keptRows, pauseAfter, failures, skips } = model;
+    tail.push(Buffer.from(model.policies), packRuns(model.open), packRuns(model.waiting));
     optional.push(
-      uint(count, 4),
-      uint(grace, 4),
-      uint(missed, 1),
-      uint(overlap, 1),
-      uint(policies.length, 3),
+      ...[last, cur, curFire, next, nextFire, check].map((time) => uint(time, 6)),
+      ...[count, rows, grace, runTimeout].map((value) => uint(value, 4)),
+      ...[missed, overlap, maxOpen, maxConcurrent, keptRows, pauseAfter, failures].map((value) =>
+        uint(value, 1),
+      ),
+      uint(skips, 2),
+      ...tail.map(({ length }, i) => uint(length, i === 0 ? 3 : 2)),
     );
   }
   return Buffer.concat([
@@ -65,9 +68,32 @@ export function packRecord(model: RecordModel): Buffer {
     name,
     data,
     Buffer.from(model.opts),
-    policies,
+    ...tail,
     note,
   ]);
+}
+
+const RUN_KINDS: readonly ScheduleRun['kind'][] = [
+  'tick',
+  'catchUp',
+  'backfill',
+  'trigger',
+  'backfillBeside',
+];
+
+function packRuns(runs: readonly ScheduleRun[]): Buffer {
+  return Buffer.concat(
+    runs.map(({ scheduledFor, since, kind, suffix }) => {
+      const text = Buffer.from(suffix);
+      return Buffer.concat([
+        uint(scheduledFor, 6),
+        uint(since, 6),
+        uint(RUN_KINDS.indexOf(kind), 1),
+        uint(text.length, 1),
+        text,
+      ]);
+    }),
+  );
 }
 
 /** A one-time job that is due now. */
@@ -105,13 +131,29 @@ export function scheduleModel(
     curFire: NOW,
     next: NOW + 60_000,
     nextFire: NOW + 60_000,
+    check: 0,
     count: 0,
+    rows: 0,
     grace: 30_000,
+    runTimeout: 0,
     missed: 0,
     overlap: 0,
+    maxOpen: 32,
+    maxConcurrent: 1,
+    keptRows: 50,
+    pauseAfter: 0,
+    failures: 0,
+    skips: 0,
+    open: [],
+    waiting: [],
     policies: '{"every":60000,"missed":"skip"}',
     ...over,
   } satisfies RecordModel;
+}
+
+/** A run of a schedule, as its record keeps it. */
+export function aRun(scheduledFor: number, over: Partial<ScheduleRun> = {}): ScheduleRun {
+  return { scheduledFor, since: scheduledFor, kind: 'tick', suffix: '', ...over };
 }
 
 /** A big-endian unsigned integer; 7 bytes hold what a double holds. */

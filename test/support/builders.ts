@@ -1,3 +1,4 @@
+import { OVERLAP_CODES } from '../../src/domain/schedule.js';
 import type { ScheduleWrite } from '../../src/redis/schedule-scripts.js';
 import type { SubmitItem } from '../../src/redis/submit-batch.js';
 
@@ -30,6 +31,9 @@ export function jobs(
   return Array.from({ length: count }, (_, index) => aJob(`${stem}${index}`, over(index)));
 }
 
+/** Runs may overlap: ticks go on although no worker ends them. */
+export const OVERLAPPING = { overlap: OVERLAP_CODES.allow, maxConcurrent: 0 } as const;
+
 /** A schedule as the client hands it to upsert: every minute, its first tick a minute after `now`. */
 export function aSchedule(now: number, over: Partial<ScheduleWrite> = {}): ScheduleWrite {
   return {
@@ -42,8 +46,16 @@ export function aSchedule(now: number, over: Partial<ScheduleWrite> = {}): Sched
     next: now + 120_000,
     nextFire: now + 120_000,
     ends: false,
+    overdueTo: 0,
+    overdueReason: 'edited',
     grace: 30_000,
+    runTimeout: 0,
     missed: 0,
+    overlap: 0,
+    maxOpen: 32,
+    maxConcurrent: 1,
+    keptRows: 50,
+    pauseAfter: 0,
     name: 'tick',
     data: '{}',
     opts: '',

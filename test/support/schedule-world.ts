@@ -1,3 +1,4 @@
+import { Queue } from 'bullmq';
 import { onTestFinished } from 'vitest';
 import { JobSchedulers } from '../../src/client/job-schedulers.js';
 import type { ScheduleInfo } from '../../src/client/schedule-info.js';
@@ -5,11 +6,14 @@ import { encodeTemplate } from '../../src/client/schedule-template.js';
 import { Schedules } from '../../src/client/schedules.js';
 import type { SchedulerOptions } from '../../src/config/scheduler-options.js';
 import { BUCKETS } from '../../src/domain/buckets.js';
+import { CalendarStore } from '../../src/redis/calendar-store.js';
 import type { OwnedRange } from '../../src/redis/leader-scripts.js';
+import type { ScriptChoices } from '../../src/redis/script-source.js';
 import { Planner } from '../../src/scheduler/planner.js';
 import { Scheduler } from '../../src/scheduler/scheduler.js';
 import { defaultLogger } from '../../src/support/logger.js';
 
+import { onCleanup } from './cleanup.js';
 import { eventually } from './eventually.js';
 import { namespaceFor, sharedRedisUrl } from './namespace.js';
 import { Spine } from './spine.js';
@@ -23,15 +27,23 @@ export const QUEUE = 'q';
  */
 export class ScheduleWorld {
   readonly schedules: Schedules;
+  #queue: Queue | undefined;
 
   private constructor(
     readonly spine: Spine,
-    private readonly clock: 'virtual' | 'server',
+    private readonly choices: ScriptChoices,
   ) {
-    this.schedules = new Schedules({
+    this.schedules = this.withCalendars(new CalendarStore(spine.shard));
+  }
+
+  /** The schedules, which ask `calendars`. */
+  withCalendars(calendars: CalendarStore): Schedules {
+    return new Schedules({
       queueName: QUEUE,
-      jobs: spine.jobs,
-      scripts: spine.schedules,
+      jobs: this.spine.jobs,
+      scripts: this.spine.schedules,
+      calendars,
+      stateOf: (runId) => this.queue.getJobState(runId),
       encodeTemplate: (id, template) => encodeTemplate(id, template, {}, 1_000_000),
     });
   }
@@ -40,8 +52,12 @@ export class ScheduleWorld {
    * A namespace of its own whose clock stands at `time`, an ISO text. Choose one in the past: history is trimmed by the
    * clock, and its entries carry the server's real time.
    */
-  static async at(time: string, test: { name: string }): Promise<ScheduleWorld> {
-    const world = new ScheduleWorld(await Spine.virtual(test), 'virtual');
+  static async at(
+    time: string,
+    test: { name: string },
+    choices: Pick<ScriptChoices, 'fence'> = {},
+  ): Promise<ScheduleWorld> {
+    const world = new ScheduleWorld(await Spine.virtual(test, choices), { clock: 'virtual', ...choices });
     await world.setClock(time);
     return world;
   }
@@ -49,7 +65,22 @@ export class ScheduleWorld {
   /** A namespace of its own by Redis' own clock. */
   static async live(test: { name: string }): Promise<ScheduleWorld> {
     const spine = await Spine.open({ url: sharedRedisUrl(), namespace: namespaceFor(test) });
-    return new ScheduleWorld(spine, 'server');
+    return new ScheduleWorld(spine, { clock: 'server' });
+  }
+
+  /** BullMQ's own view of the queue; it closes with the test. */
+  get queue(): Queue {
+    if (this.#queue === undefined) {
+      const { hostname, port } = new URL(this.spine.url);
+      const queue = new Queue(QUEUE, {
+        prefix: this.spine.prefix,
+        connection: { host: hostname, port: Number(port) },
+      });
+      queue.on('error', () => undefined);
+      onCleanup(`queue of ${this.spine.namespace}`, () => queue.close());
+      this.#queue = queue;
+    }
+    return this.#queue;
   }
 
   /** BullMQ's form of the schedules, as on a host in `zone`. */
@@ -73,9 +104,9 @@ export class ScheduleWorld {
       namespace,
       prefix,
       // A clock that leaps wakes nobody.
-      pollInterval: this.clock === 'virtual' ? 50 : 1000,
+      pollInterval: this.choices.clock === 'virtual' ? 50 : 1000,
       takeOver: true,
-      scripts: { clock: this.clock },
+      scripts: this.choices,
     };
   }
 
@@ -84,7 +115,7 @@ export class ScheduleWorld {
   }
 
   async now(): Promise<number> {
-    if (this.clock === 'server') return this.spine.now();
+    if (this.choices.clock === 'server') return this.spine.now();
     return Number(await this.spine.client.get(this.spine.keys.clock));
   }
 
@@ -132,7 +163,11 @@ export class ScheduleWorld {
   /** One batch of the planner alone, as the leader of `owned`: what a scheduler does between two pops. */
   async plan(owned: readonly OwnedRange[]): Promise<void> {
     const buckets = Array.from({ length: BUCKETS }, (_, bucket) => bucket);
-    await new Planner(defaultLogger()).plan(this.spine.leader, owned, buckets);
+    await new Planner(defaultLogger(), new CalendarStore(this.spine.shard)).plan(
+      this.spine.leader,
+      owned,
+      buckets,
+    );
   }
 
   /** Every schedule, by id. */
@@ -153,11 +188,25 @@ export class ScheduleWorld {
     return (await this.spine.client.lrange(this.spine.bull(QUEUE, 'wait'), 0, -1)).reverse();
   }
 
+  /** Ends every run that stands in the queue, as a worker that keeps no finished job would; {@link runs} keeps its id. */
+  async endRuns(): Promise<void> {
+    const keys = (await this.runIds()).map((id) => this.spine.bull(QUEUE, id));
+    if (keys.length > 0) await this.spine.client.del(...keys);
+  }
+
   /** Forgets the runs so far, as a worker that keeps no finished jobs would. */
   async clearRuns(): Promise<void> {
     const ids = await this.runIds();
     const keys = ids.map((id) => this.spine.bull(QUEUE, id));
     await this.spine.client.del(this.spine.bull(QUEUE, 'wait'), ...keys);
+  }
+
+  /** What became of a schedule's ticks, oldest first: `<what> <scheduled time> <reason>`. */
+  async ledger(id: string): Promise<string[]> {
+    const rows = await this.spine.schedules.ledger(QUEUE, id);
+    return rows.map(({ what, scheduledFor, reason }) =>
+      `${what} ${new Date(scheduledFor).toISOString().replace('.000Z', 'Z')} ${reason}`.trim(),
+    );
   }
 
   /** What ended without a run, oldest first: `<what> <scheduled time> <reason>`. */

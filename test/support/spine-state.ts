@@ -5,7 +5,7 @@ import type { Spine } from './spine.js';
 /** What stands in a namespace and its queues, readable: `<what> <member>` → value. Buckets are left out of the names. */
 export type SpineState = Record<string, unknown>;
 
-/** Decoders of our own binary values, by the last part of a key's name without its bucket. */
+/** Decoders of our own values, by the first part of a key's name without its bucket. */
 const DECODERS: Record<string, (value: Buffer) => unknown> = {
   jobs: readRecord,
   quarantine: readQuarantined,

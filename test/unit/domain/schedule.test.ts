@@ -64,7 +64,25 @@ describe('bad input', () => {
     ['jitter of a fraction', { ...daily, jitter: 0.5 }, 'INVALID_DURATION', 'jitter'],
     ['jitter of years', { ...daily, jitter: '32d' }, 'INVALID_DURATION', 'jitter'],
     ['a window that is no duration', { ...daily, catchupWindow: 'day' }, 'INVALID_DURATION', 'catchupWindow'],
-    ['an overlap of later', { ...daily, overlap: 'skip' }, 'INVALID_OPTION', 'overlap'],
+    ['an unknown overlap', { ...daily, overlap: 'wait' }, 'INVALID_OPTION', 'overlap'],
+    ['overlap by a name of every object', { ...daily, overlap: 'constructor' }, 'INVALID_OPTION', 'overlap'],
+    ['no run at once', { ...daily, maxConcurrent: 0 }, 'INVALID_OPTION', 'maxConcurrent'],
+    ['more at once than a record holds', { ...daily, maxConcurrent: 65, maxOpenRuns: 64 }, 'INVALID_OPTION', 'maxConcurrent'],
+    ['more at once than may be open', { ...daily, maxConcurrent: 33 }, 'INVALID_OPTION', 'maxConcurrent'],
+    ['more at once than is said to be open', { ...daily, maxConcurrent: 3, maxOpenRuns: 2 }, 'INVALID_OPTION', 'maxConcurrent'],
+    ['no open run', { ...daily, maxOpenRuns: 0 }, 'INVALID_OPTION', 'maxOpenRuns'],
+    ['65 open runs', { ...daily, maxOpenRuns: 65 }, 'INVALID_OPTION', 'maxOpenRuns'],
+    ['open runs as a text', { ...daily, maxOpenRuns: '8' }, 'INVALID_OPTION', 'maxOpenRuns'],
+    ['a run that may take no time', { ...daily, runTimeout: 0 }, 'INVALID_DURATION', 'runTimeout'],
+    ['a run time-out below a second', { ...daily, runTimeout: '999ms' }, 'INVALID_DURATION', 'runTimeout'],
+    ['a run time-out that no record holds', { ...daily, runTimeout: '50d' }, 'INVALID_DURATION', 'runTimeout'],
+    ['no failure at all', { ...daily, pauseOnFailure: 0 }, 'INVALID_OPTION', 'pauseOnFailure'],
+    ['256 failures', { ...daily, pauseOnFailure: 256 }, 'INVALID_OPTION', 'pauseOnFailure'],
+    ['a negative ledger', { ...daily, keepRuns: -1 }, 'INVALID_OPTION', 'keepRuns'],
+    ['a long ledger', { ...daily, keepRuns: 256 }, 'INVALID_OPTION', 'keepRuns'],
+    ['no catch-up run', { ...daily, missed: 'all', maxCatchup: 0 }, 'INVALID_OPTION', 'maxCatchup'],
+    ['more catch-up runs than may wait', { ...daily, missed: 'all', maxCatchup: 1001 }, 'INVALID_OPTION', 'maxCatchup'],
+    ['an unknown onTooMany', { ...daily, missed: 'all', onTooMany: 'oldest' }, 'INVALID_OPTION', 'onTooMany'],
     ['tags as a text', { ...daily, tags: 'billing' }, 'INVALID_OPTION', 'tags'],
     ['an empty tag', { ...daily, tags: [''] }, 'INVALID_OPTION', 'tags'],
     ['half a surrogate pair', { ...daily, tags: ['\ud800'] }, 'INVALID_OPTION', 'tags'],
@@ -113,7 +131,14 @@ describe('the stored form', () => {
       grace: '1m',
       jitter: '5m',
       catchupWindow: '12h',
+      maxCatchup: 7,
+      onTooMany: 'newest',
       overlap: 'allow',
+      maxConcurrent: 2,
+      maxOpenRuns: 9,
+      runTimeout: '2h',
+      pauseOnFailure: 3,
+      keepRuns: 0,
       tags: ['b', 'a', 'b'],
     };
     expect(check(given)).toEqual({
@@ -128,11 +153,33 @@ describe('the stored form', () => {
       grace: 60_000,
       jitter: 300_000,
       catchupWindow: 43_200_000,
+      maxCatchup: 7,
+      onTooMany: 'newest',
+      overlap: 'allow',
+      maxConcurrent: 2,
+      maxOpenRuns: 9,
+      runTimeout: 7_200_000,
+      pauseOnFailure: 3,
+      keepRuns: 0,
       tags: ['a', 'b'],
     });
-    const defaults = { tz: 'UTC', gap: 'shift', fold: 'first', jitter: 0, tags: [], overlap: 'allow' };
-    expect(check({ ...daily, ...defaults })).toEqual({ cron: ['30 2 * * *'], missed: 'skip' });
+    const defaults = { tz: 'UTC', gap: 'shift', fold: 'first', jitter: 0, tags: [] };
+    const policies = { overlap: 'skip', onTooMany: 'refuse' };
+    expect(check({ ...daily, ...defaults, ...policies })).toEqual({ cron: ['30 2 * * *'], missed: 'skip' });
     expect(check({ every: '1h', phase: 0, missed: 'skip' })).toEqual({ every: 3_600_000, missed: 'skip' });
+  });
+
+  test.each([
+    ['Forbid', 'skip'],
+    ['Replace', 'cancelOther'],
+    ['Allow', 'allow'],
+    ['Skip', 'skip'],
+    ['BufferOne', 'bufferOne'],
+    ['BufferAll', 'bufferAll'],
+    ['CancelOther', 'cancelOther'],
+    ['AllowAll', 'allow'],
+  ])('overlap %s of another system is %s', (theirs, ours) => {
+    expect(check({ ...daily, overlap: theirs })).toEqual(check({ ...daily, overlap: ours }));
   });
 
   // biome-ignore format: a table
@@ -176,6 +223,7 @@ describe('the text of the times', () => {
     ['nicknames', { cron: '@daily' }, { cron: '0 0 * * *' }],
     ['the order of expressions', { crons: ['@daily', '@hourly'] }, { crons: ['@hourly', '@daily'] }],
     ['policies', { cron: '@daily' }, { cron: '@daily', missed: 'latest', grace: 5, catchupWindow: 9, tags: ['x'] }],
+    ['what happens to runs', { cron: '@daily' }, { cron: '@daily', overlap: 'allow', maxOpenRuns: 3, runTimeout: '1h', pauseOnFailure: 2, keepRuns: 9 }],
     ['a gap policy that has no effect', { cron: '0 * * * *', gap: 'edge' }, { cron: '0 * * * *' }],
   ])('is equal in spite of %s', (_what, one, other) => {
     expect(text(one)).toBe(text(other));

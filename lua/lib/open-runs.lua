@@ -1,0 +1,81 @@
+-- Which runs of a schedule are open: in BullMQ, and not finished. A run that waits for its retry is open; one that was
+-- removed is not.
+--- @include "bullmq/removeJobKeys"
+
+-- Whether one more run may be open.
+local function hasRoom(record)
+  return record.maxConcurrent == 0 or #record.open < record.maxConcurrent
+end
+
+-- Whether anything hangs on which runs are open: runs that may overlap are only counted against their bound.
+local function asksForOpen(record)
+  return record.maxConcurrent > 0 or record.pauseAfter > 0 or #record.waiting > 0 or #record.open + 1 >= record.maxOpen
+end
+
+-- Forgets the runs that have ended, and counts failures in a row on the way. What is gone without a trace was no failure.
+local function closeFinished(tag, entry, record, now, trouble)
+  if not asksForOpen(record) then return end
+  local open = {}
+  for _, run in ipairs(record.open) do
+    local runId = runIdOf(entry.id, run)
+    -- pcall: a key of another type under that name is no run of ours.
+    local job = redis.pcall('HMGET', entry.queue.prefix .. runId, 'timestamp', 'finishedOn', 'returnvalue')
+    if job.err or not job[1] then
+      record.failures = 0
+    elseif job[2] then
+      -- A run that succeeded at last still carries the reason of its earlier failure.
+      record.failures = job[3] and 0 or math.min(record.failures + 1, 255)
+    elseif record.runTimeout > 0 and now - run.since >= record.runTimeout then
+      writeRow(tag, entry.identity, record, { at = run.at, what = 'timed out', now = now, suffix = run.suffix })
+      trouble[#trouble + 1] = 'TIMED_OUT ' .. entry.queueName .. ':' .. runId
+    else
+      open[#open + 1] = run
+    end
+  end
+  record.open = open
+end
+
+-- A run that counted against the limit of its schedule does not come after all.
+local function uncount(record, run)
+  if run.kind ~= RUN_TICK and run.kind ~= RUN_CATCH_UP then return end
+  countRuns(record, -1)
+  setFlag(record, FLAG_LAST, false)
+end
+
+-- Takes one run back that no worker has fetched yet. True when it was one.
+local function withdraw(tag, entry, record, run, now, reason)
+  local prefix = entry.queue.prefix
+  local runId = runIdOf(entry.id, run)
+  if rcall('LREM', prefix .. 'wait', 1, runId) + rcall('ZREM', prefix .. 'prioritized', runId) == 0 then return false end
+  removeJobKeys(prefix .. runId)
+  rcall('XADD', entry.queue.events, 'MAXLEN', '~', maxEventsOf(entry.queue), '*', 'event', 'removed', 'jobId', runId, 'prev', 'waiting')
+  writeRow(tag, entry.identity, record, { at = run.at, what = 'cancelled', now = now, suffix = run.suffix, reason = reason })
+  uncount(record, run)
+  return true
+end
+
+-- cancelOther with plain workers: runs that no worker has fetched, in the queue or waiting here, give way to the tick
+-- that comes; a run that a worker has does not.
+local function makeRoom(tag, entry, record, now)
+  local ticks, others, open = {}, {}, {}
+  for _, run in ipairs(record.waiting) do
+    local list = run.kind == RUN_TICK and ticks or others
+    list[#list + 1] = run
+  end
+  -- Behind runs of the past the tick has to wait anyway.
+  local tooMany = #others == 0 and #record.open - record.maxConcurrent + 1 or 0
+  for _, run in ipairs(record.open) do
+    if tooMany > 0 and withdraw(tag, entry, record, run, now, 'overlap') then
+      tooMany = tooMany - 1
+    else
+      open[#open + 1] = run
+    end
+  end
+  record.open = open
+  if #open + #others >= record.maxOpen then return end
+  for _, run in ipairs(ticks) do
+    writeRow(tag, entry.identity, record, { at = run.at, what = 'cancelled', now = now, reason = 'overlap' })
+    uncount(record, run)
+  end
+  record.waiting = others
+end

@@ -1,0 +1,52 @@
+import { LineCounter, parseAllDocuments } from 'yaml';
+import { importCronJob, NAMESPACE_TAG } from '../domain/import-cronjob.js';
+import type { Imported } from '../domain/imported.js';
+import type { Adjust } from './apply-changes.js';
+import { YAML_OPTIONS, yamlValue } from './yaml-value.js';
+
+/** The CronJobs of a file, and how many objects of other kinds it holds. */
+export interface Manifests {
+  readonly imported: readonly Imported[];
+  readonly others: number;
+}
+
+/** Reads a file of one or many documents, lists of objects included. A document that is no YAML is refused alone. */
+export function readManifests(text: string, tz: string): Manifests {
+  const counter = new LineCounter();
+  const imported: Imported[] = [];
+  let others = 0;
+  const documents = parseAllDocuments(text, { ...YAML_OPTIONS, lineCounter: counter });
+  for (const document of 'empty' in documents ? [] : documents) {
+    const read = yamlValue(document);
+    if ('problems' in read) {
+      const [problem] = read.problems;
+      const at = counter.linePos(problem?.offset ?? 0).line;
+      const reason = `it is no YAML: ${problem?.message}`;
+      imported.push({ kind: 'refused', line: at, text: 'a document', reason });
+      continue;
+    }
+    const line = counter.linePos(document.contents?.range?.[0] ?? 0).line;
+    for (const object of objectsOf(read.value)) {
+      const found = importCronJob(object, line, tz);
+      if (found === undefined) others++;
+      else imported.push(found);
+    }
+  }
+  return { imported, others };
+}
+
+/** `kubectl get cronjobs -o yaml` prints a list. */
+function objectsOf(value: unknown): unknown[] {
+  if (value === null || value === undefined) return [];
+  const { kind, items } = value as { kind?: unknown; items?: unknown };
+  return typeof kind === 'string' && kind.endsWith('List') && Array.isArray(items) ? items : [value];
+}
+
+/** A CronJob of another namespace that has the same name is another one: it is not overwritten. */
+export const namespaceGuard: Adjust = (wanted, existing) => {
+  const namespaceIn = (tags: readonly string[] | undefined) =>
+    tags?.find((tag) => tag.startsWith(NAMESPACE_TAG))?.slice(NAMESPACE_TAG.length);
+  const [mine, theirs] = [namespaceIn(wanted.policies.tags), namespaceIn(existing?.definition.tags)];
+  if (theirs === undefined || mine === theirs) return wanted;
+  return `its id is that of a CronJob of the namespace ${theirs}; give another --queue`;
+};

@@ -1,0 +1,31 @@
+import { type Dialect, translateExpression } from '../domain/dialect.js';
+import { CarillonError } from '../domain/errors.js';
+import type { TimingDefinition } from '../domain/fire-times-definition.js';
+import { remark } from './output.js';
+
+/**
+ * Expressions in another scheduler's notation, as a definition of ours; what is doubtful about them is told.
+ * @throws CarillonError INVALID_CRON for one that is refused, and for several that are not all plain expressions
+ */
+export function translateCrons(dialect: Dialect, crons: readonly string[], tz?: string): TimingDefinition {
+  const timings = crons.map((text) => {
+    const translation = translateExpression(dialect, text, tz);
+    if ('refused' in translation) {
+      throw new CarillonError('INVALID_CRON', translation.refused, { field: 'cron', given: text });
+    }
+    for (const warning of translation.warnings) remark(`warning: ${warning}`);
+    return translation.timing;
+  });
+  const [first] = timings;
+  if (first !== undefined && timings.length === 1) return first;
+  const zones = new Set(timings.map((timing) => timing.tz));
+  if (zones.size > 1 || timings.some(({ cron, limit }) => cron === undefined || limit !== undefined)) {
+    throw new CarillonError('INVALID_CRON', 'these expressions cannot be one schedule', {
+      field: 'cron',
+      given: crons,
+      todo: 'Make each a schedule of its own: intervals, at() and other zones stand alone.',
+    });
+  }
+  const zone = first?.tz === undefined ? {} : { tz: first.tz };
+  return timings.length === 0 ? zone : { crons: timings.map(({ cron }) => cron ?? ''), ...zone };
+}

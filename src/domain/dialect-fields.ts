@@ -1,0 +1,133 @@
+import { type CronField, DAY_OF_WEEK, fieldValue, WEEKDAYS } from './cron-fields.js';
+import { type CronSource, refuseCron } from './cron-refusal.js';
+import type { TimingDefinition } from './fire-times-definition.js';
+
+/** What one dialect makes of an expression. */
+export interface DialectTiming {
+  readonly timing: TimingDefinition;
+  readonly warnings?: readonly string[];
+}
+
+/** The fields of an expression, in upper case; none of them is empty. */
+export function splitFields(source: CronSource, text: string): string[] {
+  const fields = text.trim().toUpperCase().split(/\s+/);
+  if (fields[0] === '') throw refuseCron(source, 'is empty', 'write its fields');
+  return fields;
+}
+
+/** True for a day field that names every day. */
+export function isAnyDay(field: string): boolean {
+  return field === '*' || field === '?';
+}
+
+/** Seconds that are always 0 are left out: five fields say the same. */
+export function joinFields(second: string, ...rest: readonly string[]): string {
+  return (/^0+$/.test(second) ? rest : [second, ...rest]).join(' ');
+}
+
+/** `?` means "not this day field"; our `*` says so too, and names no weekday by number beside it. */
+export function anyDay(field: string): string {
+  return field === '?' ? '*' : field;
+}
+
+/** A step without a start, `/5`, begins at the first value. */
+export function fillStart(field: string): string {
+  return field
+    .split(',')
+    .map((item) => (item.startsWith('/') ? `*${item}` : item))
+    .join(',');
+}
+
+/**
+ * A day-of-week field that counts from 1 = Sunday, by names: `2-6` is `MON-FRI`, `6L` is `FRIL`, `2#1` is `MON#1`, a
+ * bare `L` is Saturday.
+ * @throws CarillonError INVALID_CRON for a number that is no such day.
+ */
+export function weekdaysFromOne(field: string, source: CronSource, whose: string): string {
+  if (isAnyDay(field)) return '*';
+  return fillStart(field)
+    .split(',')
+    .map((item) => weekdayItem(item, source, whose))
+    .join(',');
+}
+
+function weekdayItem(item: string, source: CronSource, whose: string): string {
+  if (item === 'L') return 'SAT';
+  const special = /^([0-9A-Z]+)(L|#\d+)$/.exec(item);
+  if (special !== null) return `${weekdayName(special[1] ?? '', source, whose)}${special[2]}`;
+  const [range = '', ...steps] = item.split('/');
+  const days = range
+    .split('-')
+    .map((day) => (day === '*' ? day : weekdayName(day, source, whose)))
+    .join('-');
+  return [days, ...steps].join('/');
+}
+
+function weekdayName(text: string, source: CronSource, whose: string): string {
+  if (!/^\d+$/.test(text)) return text;
+  const name = WEEKDAYS[Number(text) - 1];
+  if (name !== undefined) return name.slice(0, 3).toUpperCase();
+  throw refuseCron(
+    source,
+    `day of week: ${text} is no day: ${whose} counts from 1 = Sunday to 7 = Saturday`,
+    'write the day by its name, such as SUN',
+  );
+}
+
+/**
+ * Refuses ranges that run backwards, for schedulers that do not wrap them round.
+ * @param field what the text is; a Sunday that ends a range is 7.
+ */
+export function refuseReversed(field: CronField, text: string, source: CronSource, whose: string): void {
+  for (const item of text.split(',')) {
+    const [, first, last] = /^([0-9A-Z]+)-([0-9A-Z]+)(?:\/.*)?$/.exec(item) ?? [];
+    if (first === undefined || last === undefined || first === 'L') continue;
+    const from = fieldValue(field, first, source);
+    const end = fieldValue(field, last, source);
+    const to = field === DAY_OF_WEEK && end === 0 ? 7 : end;
+    if (from > to) {
+      throw refuseCron(
+        source,
+        `${field.label}: ${whose} takes no range that runs backwards, ${first}-${last}`,
+        'write two ranges',
+      );
+    }
+  }
+}
+
+/**
+ * Drops a year field that says nothing.
+ * @throws CarillonError INVALID_CRON for any other, with the dates that say the same.
+ */
+export function refuseYear(year: string | undefined, source: CronSource): void {
+  if (year === undefined || year === '*') return;
+  const [, first, last = first] = /^(\d{4})(?:-(\d{4}))?$/.exec(year) ?? [];
+  const todo =
+    first === undefined
+      ? 'leave the year out, and write startDate and endDate; one schedule for each span of years'
+      : `leave the year out, and write startDate: '${first}-01-01T00:00:00Z', endDate: '${last}-12-31T23:59:59Z'`;
+  throw refuseCron(source, `the year ${year} cannot stand in an expression`, todo);
+}
+
+/**
+ * Five fields are plain cron, whoever wrote them; undefined for any other number.
+ * @throws CarillonError INVALID_CRON where a weekday's number could be meant either way.
+ */
+export function plainCron(
+  fields: readonly string[],
+  source: CronSource,
+  whose: string,
+): { cron: string; warning: string } | undefined {
+  if (fields.length !== 5) return undefined;
+  if (fields[2] === '?' && /\d/.test((fields[4] ?? '').replace(/[#/]\d+/g, ''))) {
+    throw refuseCron(
+      source,
+      `has five fields, as plain cron has, and ? as ${whose} has: the weekday ${fields[4]} could be either’s`,
+      'write the weekday by its name',
+    );
+  }
+  return {
+    cron: fields.join(' '),
+    warning: `five fields are plain cron, not ${whose}: weekdays count from 0 = Sunday`,
+  };
+}

@@ -1,0 +1,43 @@
+import { DAY_OF_MONTH, DAY_OF_WEEK, HOUR, MINUTE, MONTH, SECOND } from './cron-fields.js';
+import { type CronSource, refuseCron } from './cron-refusal.js';
+import { anyDay, type DialectTiming, joinFields, refuseReversed, splitFields } from './dialect-fields.js';
+
+const MACROS = new Set(['@yearly', '@annually', '@monthly', '@weekly', '@daily', '@midnight', '@hourly']);
+const FIELDS = [SECOND, MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK];
+
+/**
+ * Spring's CronExpression: second minute hour day-of-month month day-of-week, or a macro. Weekdays count as in plain
+ * cron; a day must match both day fields, where cron is content with either.
+ * @throws CarillonError INVALID_CRON
+ */
+export function springTiming(source: CronSource): DialectTiming {
+  const text = source.text.trim();
+  if (text === '-') {
+    throw refuseCron(source, 'switches the method off in Spring', 'leave the schedule out, or pause it');
+  }
+  if (text.startsWith('@')) {
+    const macro = text.toLowerCase();
+    if (MACROS.has(macro)) return { timing: { cron: macro } };
+    throw refuseCron(source, 'is no macro of Spring', `write one of ${[...MACROS].join(', ')}`);
+  }
+  const fields = splitFields(source, text);
+  if (fields.length !== 6) {
+    const six = fields.length === 5 ? `: '0 ${fields.join(' ')}'` : '';
+    throw refuseCron(
+      source,
+      `has ${fields.length} fields, and Spring takes six`,
+      `write second minute hour day-of-month month day-of-week${six}`,
+    );
+  }
+  for (const [i, field] of FIELDS.entries()) refuseReversed(field, fields[i] ?? '', source, 'Spring');
+  const [second = '', minute = '', hour = '', dayOfMonth = '', month = '', dayOfWeek = ''] = fields;
+  // Ours is "both" only where one of the two begins with a star.
+  if (!/^[*?]/.test(dayOfMonth) && !/^[*?]/.test(dayOfWeek)) {
+    throw refuseCron(
+      source,
+      'names days of the month and of the week: Spring fires where both match, cron where either does',
+      'name the one here, and let the worker look at the other',
+    );
+  }
+  return { timing: { cron: joinFields(second, minute, hour, anyDay(dayOfMonth), month, anyDay(dayOfWeek)) } };
+}

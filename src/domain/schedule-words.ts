@@ -1,0 +1,115 @@
+import { formatDuration } from './durations.js';
+import {
+  DEFAULT_CATCHUP_WINDOW,
+  DEFAULT_GRACE,
+  DEFAULT_MAX_CATCHUP,
+  DEFAULT_MAX_OPEN_RUNS,
+  type StoredPolicies,
+} from './schedule.js';
+
+/** So many exclusions are named. */
+const MOST_EXCLUSIONS = 10;
+
+/** A schedule's policies as sentences, defaults spelled out: what the person on call wants to know at 3 a.m. */
+export function policyWords(policies: StoredPolicies): string[] {
+  return [
+    timesWords(policies),
+    ...exclusionWords(policies),
+    missedWords(policies),
+    overlapWords(policies),
+    ...(policies.jitter
+      ? [
+          `Each tick fires up to ${formatDuration(policies.jitter)} after its time, the same on every machine.`,
+        ]
+      : []),
+    ...(policies.limit === undefined ? [] : [`It ends after ${policies.limit} runs.`]),
+    ...(policies.endDate === undefined ? [] : [`It ends at ${iso(policies.endDate)}.`]),
+    ...(policies.startDate === undefined ? [] : [`No tick comes before ${iso(policies.startDate)}.`]),
+    ...(policies.runTimeout === undefined
+      ? []
+      : [
+          `A run that has not ended ${formatDuration(policies.runTimeout)} after it went into its queue counts as ended; the schedule goes on beside it.`,
+        ]),
+    ...(policies.pauseOnFailure === undefined
+      ? []
+      : [`It is paused after ${policies.pauseOnFailure} failed runs in a row.`]),
+  ];
+}
+
+/** How late a tick may start at most and still run: its lateness bound, as a sentence. */
+export function latenessWords(policies: StoredPolicies): string {
+  const grace = formatDuration(policies.grace ?? DEFAULT_GRACE);
+  const window = formatDuration(policies.catchupWindow ?? DEFAULT_CATCHUP_WINDOW);
+  if (policies.missed === 'skip') {
+    return `A tick that nobody serves for ${grace} does not run; behind a backlog it runs until its next one is due.`;
+  }
+  return `A tick that nobody serves for ${grace} is caught up, at most ${window} late.`;
+}
+
+function timesWords({ cron, every, tz, gap, fold }: StoredPolicies): string {
+  const zone = tz ?? 'UTC';
+  if (every !== undefined) return `It fires every ${formatDuration(every)}, counted from its anchor.`;
+  const clock = [
+    ...(gap === undefined ? [] : [`a time that the clock skips: ${gap}`]),
+    ...(fold === undefined ? [] : [`a repeated hour: ${fold}`]),
+  ];
+  return `It fires at ${(cron ?? []).join(' and ')}, ${zone} time${clock.length > 0 ? ` (${clock.join('; ')})` : ''}.`;
+}
+
+function exclusionWords({ exclude, onExcluded }: StoredPolicies): string[] {
+  if (exclude === undefined) return [];
+  const entries = exclude.map((entry) => {
+    if (typeof entry === 'string') return entry;
+    if ('calendar' in entry) return `the dates of calendar ${entry.calendar}`;
+    const [from, to] = [entry.from, entry.to].map((end) => (typeof end === 'number' ? iso(end) : end));
+    return `${from} to ${to}`;
+  });
+  const shown = entries.slice(0, MOST_EXCLUSIONS);
+  const more = entries.length > shown.length ? ` and ${entries.length - shown.length} more` : '';
+  const fate =
+    onExcluded === 'next' ? 'runs at the same time on the next date that is free' : 'does not exist';
+  return [`A tick on ${shown.join(', ')}${more} ${fate}.`];
+}
+
+function missedWords(policies: StoredPolicies): string {
+  switch (policies.missed) {
+    case 'skip':
+      return 'Ticks that were missed do not run.';
+    case 'latest':
+      return 'Of ticks that were missed, the newest one runs.';
+    case 'all': {
+      const most = policies.maxCatchup ?? DEFAULT_MAX_CATCHUP;
+      const otherwise = {
+        refuse: 'none of them runs, and that is recorded',
+        newest: 'the newest of them run',
+        suspend: 'the schedule is suspended',
+      }[policies.onTooMany ?? 'refuse'];
+      return `All ticks that were missed run in order, one at a time; of more than ${most}, ${otherwise}.`;
+    }
+  }
+}
+
+function overlapWords(policies: StoredPolicies): string {
+  const most = policies.maxOpenRuns ?? DEFAULT_MAX_OPEN_RUNS;
+  const bound = `At most ${most} runs are open or waiting.`;
+  const atOnce = policies.maxConcurrent ?? 1;
+  const busy = atOnce === 1 ? 'a run is still open' : `${atOnce} runs are still open`;
+  switch (policies.overlap ?? 'skip') {
+    case 'skip':
+      return `A tick that comes while ${busy} is skipped. ${bound}`;
+    case 'bufferOne':
+      return `A tick that comes while ${busy} waits, one of them at the most. ${bound}`;
+    case 'bufferAll':
+      return `A tick that comes while ${busy} waits for its turn. ${bound}`;
+    case 'cancelOther':
+      return `A tick that comes while ${busy} takes the place of one that no worker has fetched; of one that runs it waits for the end, since plain workers cannot be told to stop. ${bound}`;
+    case 'allow':
+      return policies.maxConcurrent === undefined
+        ? `Runs may overlap. ${bound}`
+        : `Up to ${policies.maxConcurrent} runs may overlap; further ticks wait. ${bound}`;
+  }
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,320 @@
+import { FlowProducer } from 'bullmq';
+import { describe, expect, test } from 'vitest';
+import { Queue } from '../../src/index.js';
+import { bullmqPair } from '../support/bullmq-pair.js';
+import { onCleanup } from '../support/cleanup.js';
+import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
+import { readCsv, readData } from '../unit/domain/corpus.js';
+import { InProcessCli } from './cli-in-process.js';
+
+const HOUR = 3_600_000;
+
+function setUp(task: { name: string }, queueName: string) {
+  const cli = new InProcessCli(namespaceFor(task));
+  const queue = new Queue(queueName, { connection: sharedRedisUrl(), prefix: cli.prefix });
+  onCleanup('queue', () => queue.close());
+  return { cli, queue };
+}
+
+async function idsOf(queue: Queue): Promise<string[]> {
+  const ids: string[] = [];
+  for await (const { id } of queue.schedules.list()) ids.push(id);
+  return ids.sort();
+}
+
+/** Every key that the command line may have written; BullMQ’s note in its queue is the test’s own. */
+async function keysOf(queue: Queue, prefix: string): Promise<string[]> {
+  const keys = await queue.backend.shard.client.keys(`*${prefix}*`);
+  return keys.filter((key) => key !== queue.toKey('meta'));
+}
+
+describe('import crontab', () => {
+  const text =
+    'MAILTO=ops\n*/5 7-21 * * * /opt/refresh\n@reboot /opt/start\nCRON_TZ=Asia/Tokyo\n0 9 * * 1-5 /opt/report%go\n';
+
+  test('shows, writes, and the second time finds nothing to do', async ({ task }) => {
+    const { cli, queue } = setUp(task, 'crontab');
+    const file = cli.file('alice', text);
+    const shown = await cli.text('import', 'crontab', file, '--tz', 'Europe/London', '--dry-run');
+    expect(shown.replace(/-[a-z0-9]{6} /g, '-# ')).toBe(`queue crontab
+  + opt-refresh-#  */5 7-21 * * * Europe/London  (alice:2)
+  + opt-report-#  0 9 * * 1-5 Asia/Tokyo  (alice:5)
+refused
+  ! alice:3  @reboot /opt/start
+      start-up event, no clock time
+not translated
+  MAILTO=ops: no output is sent by mail  (2 schedules)
+2 to add, 0 to change, 0 unchanged, 1 refused
+`);
+    expect(await keysOf(queue, cli.prefix)).toEqual([]);
+
+    const args = ['import', 'crontab', file, '--tz', 'Europe/London'];
+    expect(await cli.text(...args, '--yes')).toContain('applied 2 changes');
+    const [refresh, report] = await idsOf(queue);
+    expect(await queue.schedules.get(`${refresh}`).describe()).toMatchObject({
+      definition: { cron: ['*/5 7-21 * * *'], tz: 'Europe/London', missed: 'skip', overlap: 'allow' },
+      template: { name: 'run-command', data: { command: '/opt/refresh', env: { MAILTO: 'ops' } } },
+    });
+    expect((await queue.schedules.get(`${report}`).describe())?.template.data).toEqual({
+      command: '/opt/report',
+      stdin: 'go',
+      env: { MAILTO: 'ops' },
+    });
+    expect(await cli.text(...args)).toContain('0 to add, 0 to change, 2 unchanged, 1 refused');
+  });
+
+  test('what differs is told option by option, and only that is written', async ({ task }) => {
+    const { cli, queue } = setUp(task, 'crontab');
+    await cli.text('import', 'crontab', cli.file('t', text), '--yes');
+    const before = await queue.schedules.get(`${(await idsOf(queue))[0]}`).describe();
+    const edited = cli.file('t', text.replace('0 9 * * 1-5', '30 9 * * 1-5'));
+    const shown = await cli.text('import', 'crontab', edited, '--yes');
+    expect(shown).toContain('      cron: "0 9 * * 1-5" → "30 9 * * 1-5"\n');
+    expect(shown).toContain('0 to add, 1 to change, 1 unchanged, 1 refused\napplied 1 changes\n');
+    expect(await queue.schedules.get(`${before?.id}`).describe()).toEqual(before);
+  });
+
+  test('every file of the corpus, in one call', async ({ task }) => {
+    const { cli, queue } = setUp(task, 'all');
+    const names = [
+      '01-user-basic',
+      '04-several-zones',
+      '05-percent-signs',
+      '07-windows-bom-crlf',
+      '08-odd-environment',
+    ];
+    const files = names.map((name) => cli.file(name, readData(`corpus/crontabs/${name}.crontab`)));
+    const entries = readCsv('corpus/crontabs/expected-lines.csv').filter(
+      ({ file, kind, schedule }) =>
+        kind === 'entry' && schedule !== '@reboot' && names.includes(`${file}`.split('.')[0] ?? ''),
+    );
+    const report = await cli.json('import', 'crontab', ...files, '--queue', 'all', '--yes');
+    // /opt/jobs/weekly.sh stands in two of them.
+    expect(report).toMatchObject({ applied: true, added: entries.length - 1, changed: 0, failures: [] });
+    expect(report.refusals).toContainEqual(
+      expect.objectContaining({ reason: expect.stringContaining('01-user-basic:17') }),
+    );
+    expect(await idsOf(queue)).toHaveLength(entries.length - 1);
+    const users = cli.file('02', readData('corpus/crontabs/02-crond-user-column.cron'));
+    const system = await cli.json('import', 'crontab', users, '--user-column', '--queue', 'all', '--yes');
+    expect(system).toMatchObject({ added: 8, refused: 2 });
+  });
+
+  test('two files with one command: the second is refused, unless a prefix keeps them apart', async ({
+    task,
+  }) => {
+    const { cli, queue } = setUp(task, 'crontab');
+    const [a, b] = [cli.file('a', '0 5 * * * run\n'), cli.file('b', '0 6 * * * run\n')];
+    const shown = await cli.text('import', 'crontab', a, b, '--yes');
+    expect(shown).toContain('its id is taken by a:1');
+    await cli.text('import', 'crontab', b, '--id-prefix', 'b-', '--yes');
+    expect((await idsOf(queue)).map((id) => id.replace(/[a-z0-9]{6}$/, '#'))).toEqual(['b-run-#', 'run-#']);
+  });
+
+  test('without a terminal nobody can be asked: nothing is written', async ({ task }) => {
+    const { cli, queue } = setUp(task, 'crontab');
+    const { code, stdout, stderr } = await cli.run('import', 'crontab', cli.file('t', text));
+    expect(code).toBe(2);
+    expect(stdout).toContain('2 to add');
+    expect(stderr).toMatch(/^error: nothing was written: .*\(USAGE\). Add --yes/);
+    expect(await keysOf(queue, cli.prefix)).toEqual([]);
+  });
+
+  test.each([
+    [['import', 'crontab', '/nowhere/at/all', '--yes'], /cannot be read/],
+    [['import', 'crontab', 'x', '--tz', 'local'], /INVALID_TIME_ZONE/],
+    [['import', 'crontab', 'x', '--missed', 'never'], /skip, latest, all/],
+    [['import', 'crontab', 'x', '--queue', 'a:b'], /INVALID_ID/],
+    [['import', 'crontab'], /missing required argument/],
+    [['import', 'expressions', 'x', '--queue', 'q'], /dialect/],
+    [['import', 'expressions', 'x', '--queue', 'q', '--dialect', 'cron4j'], /quartz, spring, eventbridge/],
+  ])('%j is wrong usage', async (args, message) => {
+    const { code, stdout, stderr } = await new InProcessCli('t-usage').run(...(args as string[]));
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(message as RegExp);
+    expect(stderr.trimEnd()).not.toContain('\n');
+  });
+
+  test('a file of which nothing can be taken is a failure', async ({ task }) => {
+    const { cli } = setUp(task, 'crontab');
+    const { code, stdout } = await cli.run(
+      'import',
+      'crontab',
+      cli.file('t', '@reboot x\nnonsense\n'),
+      '--yes',
+    );
+    expect(code).toBe(1);
+    expect(stdout).toContain('0 to add, 0 to change, 0 unchanged, 2 refused');
+  });
+
+  test('a one-time job that has the id is a failure of that line alone', async ({ task }) => {
+    const { cli, queue } = setUp(task, 'crontab');
+    const file = cli.file('t', '0 5 * * * one\n0 6 * * * two\n');
+    const foreseen = await cli.json<{ schedules: { id: string }[] }>('import', 'crontab', file, '--dry-run');
+    await queue.add('x', {}, { jobId: `${foreseen.schedules[0]?.id}`, delay: HOUR });
+    const { code, stdout } = await cli.run('import', 'crontab', file, '--yes');
+    expect(code).toBe(1);
+    expect(stdout).toContain('applied 1 changes');
+    expect(stdout).toMatch(/failed\n {2}! t:1 .*\n.*has the id/);
+    expect(await idsOf(queue)).toEqual([foreseen.schedules[1]?.id]);
+  });
+});
+
+describe('import k8s', () => {
+  const manifest = (name: string) => readData(`corpus/k8s/${name}`);
+
+  test('the corpus: what the API server takes is taken, each column of it or told of', async ({ task }) => {
+    const { cli, queue } = setUp(task, 'k8s');
+    const names = [
+      '01-minimal', '02-forbid', '03-zone-weekdays', '04-replace-deadline-zero', '05-forbid-deadlines', '07-suspended-nickname',
+      '08-zone-in-schedule', '10-to-refuse',
+    ]; // biome-ignore format: one list
+    const files = names.map((name) => cli.file(`${name}.yaml`, manifest(`${name}.yaml`)));
+    const { code, stdout, stderr } = await cli.run('import', 'k8s', ...files, '--yes');
+    expect(code).toBe(0);
+    expect(stdout).toContain('6 to add, 0 to change, 0 unchanged, 7 refused\napplied 6 changes');
+    expect(stdout).toContain('  + suspended-nickname  @hourly UTC, paused  (07-suspended-nickname.yaml:1)');
+    expect(stdout).toContain('  ! 10-to-refuse.yaml:19  bad-policy\n');
+    expect(stdout).toContain('activeDeadlineSeconds 21600');
+    expect(stderr).toContain('history limits count the runs of the whole queue');
+    expect(await idsOf(queue)).toEqual([
+      'forbid-deadlines', 'forbid-short', 'minimal', 'replace-zero', 'suspended-nickname', 'zone-weekdays',
+    ]); // biome-ignore format: one list
+    expect(await queue.schedules.get('suspended-nickname').describe()).toMatchObject({
+      state: 'paused',
+      note: 'suspend: true in Kubernetes',
+      definition: {
+        cron: ['@hourly'],
+        overlap: 'allow',
+        grace: 200_000,
+        catchupWindow: 200_000,
+        missed: 'latest',
+      },
+      template: { opts: { attempts: 5, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } } },
+    });
+    expect(await cli.text('import', 'k8s', ...files)).toContain(
+      '0 to add, 0 to change, 6 unchanged, 7 refused',
+    );
+  });
+
+  test('a list, JSON, objects of other kinds, and a document that is no YAML', async ({ task }) => {
+    const { cli } = setUp(task, 'k8s');
+    const job = {
+      apiVersion: 'batch/v1',
+      kind: 'CronJob',
+      metadata: { name: 'listed' },
+      spec: cronSpec('0 5 * * *'),
+    };
+    const list = cli.file('list.json', JSON.stringify({ kind: 'List', items: [job, { kind: 'Service' }] }));
+    const mixed = cli.file('mixed.yaml', `kind: Deployment\n---\na: [\n---\n${manifest('01-minimal.yaml')}`);
+    const { stdout, stderr, code } = await cli.run('import', 'k8s', list, mixed, '--dry-run');
+    expect(code).toBe(0);
+    expect(stdout).toContain('+ listed ');
+    expect(stdout).toContain('+ minimal ');
+    expect(stdout).toMatch(/! mixed\.yaml:\d+ {2}a document\n {6}it is no YAML/);
+    expect(stderr).toContain('2 objects of other kinds were passed over');
+  });
+
+  test('a CronJob of the same name in another namespace is not overwritten', async ({ task }) => {
+    const { cli } = setUp(task, 'k8s');
+    const file = (namespace: string) =>
+      cli.file(
+        `${namespace}.yaml`,
+        manifest('02-forbid.yaml').replace('namespace: tools', `namespace: ${namespace}`),
+      );
+    await cli.text('import', 'k8s', file('tools'), '--yes');
+    const { code, stdout } = await cli.run('import', 'k8s', file('other'), '--yes');
+    expect(code).toBe(1);
+    expect(stdout).toContain('its id is that of a CronJob of the namespace tools');
+  });
+
+  function cronSpec(schedule: string): object {
+    const pod = { restartPolicy: 'Never', containers: [{ name: 'main', image: 'a:1' }] };
+    return { schedule, jobTemplate: { spec: { template: { spec: pod } } } };
+  }
+});
+
+test('import expressions: a properties file in Spring’s notation', async ({ task }) => {
+  const { cli, queue } = setUp(task, 'app');
+  const file = cli.file('app.properties', '# jobs\nreport.cron=0 0 9 * * MON-FRI\nbad=0 0 0 13 * FRI\n');
+  const args = [
+    'import',
+    'expressions',
+    file,
+    '--dialect',
+    'spring',
+    '--queue',
+    'app',
+    '--tz',
+    'Europe/Berlin',
+  ];
+  const shown = await cli.text(...args, '--yes');
+  expect(shown).toContain('  + report.cron  0 9 * * MON-FRI Europe/Berlin  (app.properties:2)\n');
+  expect(shown).toContain('Spring fires where both match');
+  expect((await queue.schedules.get('report.cron').describe())?.definition).toMatchObject({
+    cron: ['0 9 * * MON-FRI'],
+    tz: 'Europe/Berlin',
+    missed: 'skip',
+  });
+});
+
+describe('import bullmq', () => {
+  test('shows what it would move, moves it, and then finds nothing', async ({ task }) => {
+    const { stock, ours, prefix, connection } = await bullmqPair(task);
+    const cli = new InProcessCli(prefix);
+    await stock.upsertJobScheduler('nightly', { pattern: '30 2 * * *' }, { name: 'invoice' });
+    await stock.upsertJobScheduler('odd', { pattern: '*/90 * * * *', tz: 'UTC' }, {});
+    await stock.add('x', {}, { delay: HOUR });
+    await stock.add('x', {}, { delay: HOUR, jobId: 'mine' });
+    const flows = new FlowProducer({ connection, prefix });
+    onCleanup('flows', () => flows.close());
+    await flows.add({
+      name: 'parent',
+      queueName: 'q',
+      children: [{ name: 'child', queueName: 'q', opts: { delay: HOUR, jobId: 'child' } }],
+    });
+    const shown = await cli.text('import', 'bullmq', 'q', '--dry-run');
+    expect(shown).toContain(
+      '  + nightly  30 2 * * * UTC\n      no tz: BullMQ reads it in the zone of whichever host',
+    );
+    expect(shown).toMatch(/ {2}! odd\n {6}.*every: '90m'/);
+    expect(shown).toContain(
+      '  + 2 delayed jobs\n      1 of them have ids that BullMQ made: 17 becomes bull-17\n',
+    );
+    expect(shown).toContain('  ! 1 stay in BullMQ\n      child: it belongs to a flow\n');
+    expect(shown).toContain('1 Job Schedulers, 2 delayed jobs to move\n');
+    expect(await ours.backend.shard.client.exists(ours.backend.shard.keys.layout)).toBe(0);
+    expect(await stock.getJobSchedulersCount()).toBe(2);
+
+    const { code, stderr } = await cli.run('import', 'bullmq', 'q');
+    expect([code, stderr.includes('Add --yes')]).toEqual([2, true]);
+    expect(await cli.text('import', 'bullmq', 'q', '--yes')).toContain(
+      'moved 1 Job Schedulers, 2 delayed jobs\n',
+    );
+    expect(await stock.getJobSchedulersCount()).toBe(1);
+    expect((await ours.getJob('mine'))?.id).toBe('mine');
+    expect((await ours.getJobCounts('delayed')).delayed).toBe(4);
+    expect(await cli.json('import', 'bullmq', 'q', '--yes')).toMatchObject({
+      applied: false,
+      schedulers: [{ id: 'odd', kind: 'refused' }],
+      delayed: { moved: 0, left: 1, ofSchedulers: 1 },
+    });
+  });
+
+  test('one part only, and an empty queue', async ({ task }) => {
+    const { stock, prefix } = await bullmqPair(task);
+    const cli = new InProcessCli(prefix);
+    await stock.upsertJobScheduler('a', { every: HOUR, startDate: Date.now() + HOUR }, {});
+    await stock.add('x', {}, { delay: HOUR });
+    expect(await cli.json('import', 'bullmq', 'q', '--delayed', '--yes')).toMatchObject({
+      delayed: { moved: 1 },
+    });
+    expect(await stock.getJobSchedulersCount()).toBe(1);
+    expect(await cli.text('import', 'bullmq', 'q', '--schedulers', '--yes')).toContain(
+      'moved 1 Job Schedulers\n',
+    );
+    expect(await cli.text('import', 'bullmq', 'nothing')).toContain(
+      '0 Job Schedulers, 0 delayed jobs to move',
+    );
+  });
+});
