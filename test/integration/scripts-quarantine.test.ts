@@ -2,6 +2,8 @@ import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { bucketOf } from '../../src/domain/buckets.js';
 import { HeartbeatScripts } from '../../src/redis/heartbeat-scripts.js';
+import type { ScriptFlag } from '../../src/redis/script-source.js';
+import { statusError } from '../../src/redis/status.js';
 import { aJob, aSchedule } from '../support/builders.js';
 import { NOW, Spine } from '../support/spine.js';
 import { changesOf, readState } from '../support/spine-state.js';
@@ -91,6 +93,18 @@ describe('release-quarantine', () => {
 describe('WRONG_LAYOUT: no script touches a namespace that was laid out otherwise', () => {
   const fence = '1|e|1|h1';
   const owned = [{ first: 0, last: 255, servedFrom: 0, fence }];
+  /** Without arguments of its own: the layout is judged before them. */
+  const bare = (name: string, flag: ScriptFlag) => async (spine: Spine) => {
+    throw statusError(
+      (
+        await spine.shard.run(
+          name,
+          flag,
+          Array.from({ length: 9 }, () => '0'),
+        )
+      ).status,
+    );
+  };
   const calls: Record<string, (spine: Spine) => Promise<unknown>> = {
     'submit-jobs': (spine) => spine.submit('q', [aJob('n')]),
     'reschedule-job': (spine) => spine.jobs.reschedule('q', 'a', 1, true, 'r'),
@@ -113,6 +127,14 @@ describe('WRONG_LAYOUT: no script touches a namespace that was laid out otherwis
     'refresh-heads': (spine) => spine.leader.refreshHeads(owned),
     'sweep-bucket': (spine) => spine.leader.sweepBucket(owned, 0, '0', 10),
     'rotate-spent': (spine) => spine.leader.rotateSpent(0, 0, 0),
+    'trigger-schedule': (spine) => spine.schedules.trigger('q', 's', '+x', false, 'r'),
+    'backfill-schedule': (spine) => spine.schedules.backfill('q', 's', [], '', 'r'),
+    'adopt-delayed': bare('adopt-delayed', 'deny-oom'),
+    'return-delayed': bare('return-delayed', 'deny-oom'),
+    'drop-job-scheduler': bare('drop-job-scheduler', 'allow-oom'),
+    'set-calendar': bare('set-calendar', 'deny-oom'),
+    'calendar-users': bare('calendar-users', 'read-only'),
+    'count-due': bare('count-due', 'read-only'),
     'hold-leadership': (spine) => new HeartbeatScripts(spine.shard).hold('me', 0, 5000, true),
   };
 
