@@ -127,9 +127,9 @@ describe('WRONG_LAYOUT: no script touches a namespace that was laid out otherwis
     'refresh-heads': (spine) => spine.leader.refreshHeads(owned),
     'sweep-bucket': (spine) => spine.leader.sweepBucket(owned, 0, '0', 10),
     'rotate-spent': (spine) => spine.leader.rotateSpent(0, 0, 0),
-    'trigger-schedule': (spine) =>
-      spine.schedules.trigger('q', 's', { suffix: '+x', beside: true, dry: false }, 'r'),
-    'backfill-schedule': (spine) => spine.schedules.backfill('q', 's', [], '', 'r'),
+    'trigger-schedule': (spine) => spine.schedules.trigger('q', 's', '+x', false, 'r'),
+    'backfill-schedule': (spine) =>
+      spine.schedules.backfill('q', 's', [], { suffix: '', beside: true, dry: false }, 'r'),
     'adopt-delayed': bare('adopt-delayed', 'deny-oom'),
     'return-delayed': bare('return-delayed', 'deny-oom'),
     'drop-job-scheduler': bare('drop-job-scheduler', 'allow-oom'),
