@@ -1,9 +1,11 @@
 import { setTimeout as rest } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Queue as BullQueue } from 'bullmq';
+import { percentile } from '../../examples/quickstart/tally.js';
 import { Queue } from '../../src/index.js';
 import { spawnNode } from '../support/node-process.js';
 import type { BenchRedis } from './bench-redis.js';
+import { DispatchLog } from './dispatch-log.js';
 import { type BenchResult, type Figures, interleaved, round3, type Side } from './figures.js';
 import { startScheduler } from './processes.js';
 import type { TickReport } from './tick-worker.js';
@@ -14,7 +16,10 @@ const SMALL = { every: 1000, pattern: '* * * * * *', periods: 3 };
 /** Schedules that are written at once. */
 const IN_FLIGHT = 200;
 
-/** So many schedules that all fire together every five seconds, and one stock worker: how many ticks run, how late. */
+/**
+ * So many schedules that all fire together every five seconds, and one stock worker: how many ticks come into the queue
+ * and how late, and how many have run by then and how late.
+ */
 export async function schedules(redis: BenchRedis, jobs: number, rounds: number): Promise<BenchResult> {
   const { carillon, bullmq } = await interleaved(rounds, (side) => measure(redis, side, jobs));
   const ratio = round3((carillon.lagP99Ms ?? NaN) / (bullmq.lagP99Ms ?? NaN));
@@ -28,6 +33,7 @@ async function measure(redis: BenchRedis, side: Side, count: number): Promise<Fi
   const worker = spawnNode(fileURLToPath(new URL('tick-worker.ts', import.meta.url)), [redis.url]);
   await worker.waitForLine('ready');
   const connection = { url: redis.url };
+  const log = new DispatchLog(redis.url);
   const queue = side === 'carillon' ? new Queue('q', { connection }) : new BullQueue('q', { connection });
   try {
     const started = performance.now();
@@ -43,13 +49,18 @@ async function measure(redis: BenchRedis, side: Side, count: number): Promise<Fi
     const last = first + (periods - 1) * every;
     const expected = count * periods;
     worker.writeLine(`${first} ${last} ${expected}`);
+    log.start(first, last);
     const report = worker.waitForLine(/^\{/, 120_000);
     // A tick that is later than two periods counts as one that did not run.
     const late = rest(last + 2 * every - (await redis.now())).then(() => worker.writeLine('report'));
     const { runs, doubled, early, p50, p99, max } = JSON.parse(await report) as TickReport;
     if (side === 'carillon' && doubled + early > 0) throw new Error(`${doubled} doubled, ${early} early`);
-    void late;
+    await late;
+    await log.stop();
     return {
+      dispatchedPercent: (log.lags.length / expected) * 100,
+      dispatchP50Ms: percentile(log.lags, 0.5),
+      dispatchP99Ms: percentile(log.lags, 0.99),
       firedPercent: (runs / expected) * 100,
       lagP50Ms: p50,
       lagP99Ms: p99,
@@ -57,6 +68,7 @@ async function measure(redis: BenchRedis, side: Side, count: number): Promise<Fi
       upsertsPerSecond: (count / created) * 1000,
     };
   } finally {
+    await log.stop();
     await queue.close();
     await worker.stop(60_000);
     await scheduler?.stop();

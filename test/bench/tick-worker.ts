@@ -66,8 +66,8 @@ process.stdin.on('data', (line: Buffer) => {
   [from = 0, to = 0, expected = 0] = words.split(' ').map(Number);
 });
 process.once('SIGTERM', async () => {
-  await worker.close(true);
   clock.close();
-  client.disconnect();
+  await worker.close(true);
+  await client.quit();
   process.stdin.destroy();
 });
