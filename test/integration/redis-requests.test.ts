@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { aJob, aSchedule } from '../support/builders.js';
 import { eventually } from '../support/eventually.js';
 import { FaultProxy } from '../support/fault-proxy.js';
+import { namespaceFor } from '../support/namespace.js';
+import { startRedis } from '../support/redis-server.js';
 import { NOW, Spine } from '../support/spine.js';
 import { changesOf, readState, type SpineState } from '../support/spine-state.js';
 
@@ -251,7 +253,10 @@ describe('a job or schedule that ended is not resurrected by a re-sent call', ()
 });
 
 test('B40 SCRIPT FLUSH all the time: no call fails, each has its effect once', async ({ task }) => {
-  const spine = await Spine.virtual(task);
+  const server = await startRedis({ appendfsync: 'no' });
+  const choices = { clock: 'virtual' } as const;
+  const spine = await Spine.open({ url: server.url, namespace: namespaceFor(task), choices });
+  await spine.setClock(NOW);
   const owned = await spine.lead();
   let flushing = true;
   const flusher = (async () => {
