@@ -34,6 +34,18 @@ if latest > 0 and now > latest then return { 'CLOCK_JUMP', now } end
 readOwned(owned)
 if prove then proveFences(tag) end
 
+local function sortByTime(entries)
+  for i = 2, #entries do
+    if entries[i].fire < entries[i - 1].fire then
+      table.sort(entries, function(a, b)
+        if a.fire ~= b.fire then return a.fire < b.fire end
+        return a.identity < b.identity
+      end)
+      return
+    end
+  end
+end
+
 local planned, due = findDue(tag, now)
 local taken, changes, bytes = takeDue(tag, due, now, limit, byteLimit)
 local ready, keys = {}, {}
@@ -45,12 +57,13 @@ for _, entry in ipairs(taken) do
     keys[#keys + 1] = entry.key
   end
 end
+if #changes > 1 then sortByTime(ready) end
 local standing = #keys > 0 and redis.call('EXISTS', unpack(keys)) > 0
 
 -- DONE, or why the run is not enqueued. A hash that stands under its id is our own run again, or somebody else's job.
 local function enqueue(entry)
   local key = entry.key
-  local mark = runMark(namespace, entry.scheduledFor, entry.inc)
+  local mark = runMark(namespace, entry.fire, entry.inc)
   if standing and redis.call('EXISTS', key) == 1 then
     local opts = redis.call('TYPE', key).ok == 'hash' and redis.call('HGET', key, 'opts')
     return opts and string.find(opts, '"carillon":"' .. mark .. '"', 1, true) and 'DONE' or 'ID_TAKEN'
@@ -128,7 +141,12 @@ flushQueues()
 for _, change in ipairs(changes) do
   if #change.drop > 0 then
     redis.call('HDEL', change.at .. ':jobs', unpack(change.drop))
-    redis.call('ZREM', change.at .. ':due', unpack(change.drop))
+    -- All that was read leaves: the head of the index in one short command.
+    if #change.drop == change.read then
+      redis.call('ZREMRANGEBYRANK', change.at .. ':due', 0, change.read - 1)
+    else
+      redis.call('ZREM', change.at .. ':due', unpack(change.drop))
+    end
   end
   if #change.unindex > 0 then redis.call('ZREM', change.at .. ':due', unpack(change.unindex)) end
   if #change.store > 0 then redis.call('HSET', change.at .. ':jobs', unpack(change.store)) end

@@ -42,23 +42,23 @@ local function isMissed(record, servedFrom, now)
 end
 
 -- The short way of a plain one-time job: no optional fields, nothing that could raise. False sends it the long way.
-local function readPlainJob(entry)
+local function readPlainJob(entry, now)
   local text = entry.text
   if #text < 20 then return false end
   local head, state, flags, inc, at, p = struct.unpack('>BBBI7I6', text)
   local requests = state % 16
   if head ~= FORMAT * 16 + KIND_JOB or state - requests ~= STATE_SCHEDULED * 16 then return false end
-  if (flags ~= 0 and flags ~= FLAG_GENERATED) or at ~= entry.fire or #text < 20 + requests * 8 then return false end
+  if (flags ~= 0 and flags ~= FLAG_GENERATED) or at > now or #text < 20 + requests * 8 then return false end
   local nameLength, dataLength, body = struct.unpack('>BI3', text, p + requests * 8)
   local optsAt = body + nameLength + dataLength
   if optsAt > #text + 1 then return false end
   local opts = string.sub(text, optsAt)
   if not optionsAreReadable(opts) then return false end
-  entry.inc, entry.scheduledFor, entry.timestamp = inc, at, math.floor(inc / INC_PER_MS)
+  entry.inc, entry.fire, entry.timestamp = inc, at, math.floor(inc / INC_PER_MS)
   entry.requests = string.sub(text, p, p + requests * 8 - 1)
   entry.name = string.sub(text, body, body + nameLength - 1)
   entry.data = string.sub(text, body + nameLength, optsAt - 1)
-  entry.opts, entry.priority, entry.lifo, entry.generated = opts, 0, false, flags == FLAG_GENERATED
+  entry.opts, entry.generated = opts, flags == FLAG_GENERATED
   return true
 end
 
@@ -71,12 +71,14 @@ local function judgeRecord(tag, entry, now)
       return false
     end
     -- A newer format is not ours to judge: the index alone is parked, the record stays as it is.
-    redis.call('ZADD', entry.change.at .. ':parked', entry.fire, entry.identity)
+    local at = entry.change.at
+    redis.call('ZADD', at .. ':parked', redis.call('ZSCORE', at .. ':due', entry.identity), entry.identity)
     unindexEntry(entry)
     trouble[#trouble + 1] = 'NEWER_FORMAT ' .. entry.identity
     return false
   end
   local dueAt = dueTimeOf(record)
+  entry.fire = dueAt
   if record.state ~= STATE_SCHEDULED or dueAt == 0 then
     -- The record is the truth; this index entry has no business here.
     unindexEntry(entry)
@@ -96,7 +98,7 @@ local function judgeRecord(tag, entry, now)
     parkEntry(tag, entry, record, entry.queue.broken, now)
     return false
   end
-  entry.inc, entry.scheduledFor, entry.timestamp, entry.requests = record.inc, record.at, record.timestamp, record.requests
+  entry.inc, entry.timestamp, entry.requests = record.inc, record.timestamp, record.requests
   entry.name, entry.data, entry.opts, entry.priority, entry.lifo = record.name, record.data, record.opts, record.priority, record.lifo
   entry.generated = hasFlag(record.flags, FLAG_GENERATED)
   if record.kind == KIND_SCHEDULE then
@@ -117,6 +119,6 @@ local function judgeDue(tag, base, entry, now)
   end
   entry.queueName, entry.runId = string.sub(entry.identity, 1, colon - 1), string.sub(entry.identity, colon + 1)
   entry.queue = openQueue(base, entry.queueName)
-  if not entry.queue.broken and readPlainJob(entry) then return true end
+  if not entry.queue.broken and readPlainJob(entry, now) then return true end
   return judgeRecord(tag, entry, now)
 end
