@@ -26,7 +26,7 @@ interface Bench {
 const BENCHES: Record<string, Bench> = {
   submit: { jobs: 100_000, rounds: 5, says: 'bulk jobs a second', run: submit },
   memory: { jobs: 100_000, rounds: 3, says: 'bytes of Redis a pending job', run: memory },
-  herd: { jobs: 100_000, rounds: 3, says: 'from due to the last handler, one stock worker', run: herd },
+  herd: { jobs: 100_000, rounds: 5, says: 'from due to the last handler, one stock worker', run: herd },
   steady: { jobs: 1000, rounds: 3, says: 'lag at 50 jobs a second', run: steady },
   pop: { jobs: 1_000_000, rounds: 9, says: 'what dispatch costs, by what is pending', run: pop },
   idle: { jobs: 1_000_000, rounds: 1, says: 'what an idle scheduler asks of Redis', run: idle },
