@@ -78,7 +78,7 @@ local firstInc = takeInc(tag, now, #sources)
 for index, source in ipairs(sources) do
   local item = {}
   local idLength, restLength
-  item.flags, item.recordFlags, item.bucket, idLength, item.at, restLength, position = struct.unpack('>BBBI2I6I4', items, position)
+  item.flags, item.recordFlags, item.bucket, item.index, idLength, item.at, restLength, position = struct.unpack('>BBBI2I2I6I4', items, position)
   item.id = string.sub(items, position, position + idLength - 1)
   item.rest = string.sub(items, position + idLength, position + idLength + restLength - 1)
   position = position + idLength + restLength

@@ -9,7 +9,8 @@
 local tag, layout, base, namespace, queueName = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local call, window, maxPending, items = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 local MAX_TIME = 253402300799999
--- Item flags; an item is >B flags, B record flags, B bucket, I2 id length, I6 at or delay, I4 rest length, id, rest.
+-- Item flags; an item is >B flags, B record flags, B bucket, I2 index in its bulk, I2 id length, I6 at or delay,
+-- I4 rest length, id, rest.
 local ITEM_DELAY, ITEM_CHOSEN, ITEM_REPLACE = 1, 2, 4
 
 --- @include "clock"
@@ -30,32 +31,31 @@ local now = clockNow()
 local list, chosenKeys = {}, {}
 local later = 0
 local position = 1
+local namePrefix = queueName .. ':'
+local keyPrefix = base .. namePrefix
 while position <= #items do
-  local item = {}
-  local idLength, restLength
-  item.flags, item.recordFlags, item.bucket, idLength, item.at, restLength, position = struct.unpack('>BBBI2I6I4', items, position)
-  item.id = string.sub(items, position, position + idLength - 1)
-  item.rest = string.sub(items, position + idLength, position + idLength + restLength - 1)
-  position = position + idLength + restLength
-  if item.flags % 2 == ITEM_DELAY then item.at = now + item.at end
-  if item.at > MAX_TIME then return { 'OUT_OF_RANGE', tostring(#list) } end
-  item.identity = queueName .. ':' .. item.id
-  item.chosen = hasFlag(item.flags, ITEM_CHOSEN)
-  if item.chosen then chosenKeys[#chosenKeys + 1] = base .. item.identity end
-  if item.at > now then later = later + 1 end
-  list[#list + 1] = item
+  local flags, recordFlags, bucket, index, idLength, at, restLength, start = struct.unpack('>BBBI2I2I6I4', items, position)
+  local restAt = start + idLength
+  position = restAt + restLength
+  if flags % 2 == ITEM_DELAY then at = now + at end
+  if at > MAX_TIME then return { 'OUT_OF_RANGE', tostring(#list) } end
+  local id, chosen = string.sub(items, start, restAt - 1), flags % 4 >= ITEM_CHOSEN
+  if chosen then chosenKeys[#chosenKeys + 1] = keyPrefix .. id end
+  if at > now then later = later + 1 end
+  list[#list + 1] = { flags = flags, recordFlags = recordFlags, bucket = bucket, index = index, at = at, id = id, chosen = chosen,
+    identity = namePrefix .. id, rest = string.sub(items, restAt, position - 1) }
 end
 -- What waits already, and what a repeat of this call would only be answered, takes no new place.
-local function takesNoPlace(index, item)
+local function takesNoPlace(item)
   if redis.call('HEXISTS', tag .. ':' .. item.bucket .. ':jobs', item.identity) == 1 then return true end
   local _, _, ended = readSpent(tag, item.bucket, item.identity, not item.chosen)
-  return ended and (not item.chosen or answeredBefore(ended, call .. struct.pack('>I2', index - 1)))
+  return ended and (not item.chosen or answeredBefore(ended, call .. struct.pack('>I2', item.index)))
 end
 if maxPending > 0 then
   local pending = pendingCount(tag, queueName)
-  for index, item in ipairs(list) do
+  for _, item in ipairs(list) do
     if pending + later <= maxPending then break end
-    if item.at > now and takesNoPlace(index, item) then later = later - 1 end
+    if item.at > now and takesNoPlace(item) then later = later - 1 end
   end
   if pending + later > maxPending then return { 'QUOTA', tostring(pending) } end
 end
@@ -141,32 +141,25 @@ local function knownAnswer(item, request)
   return nil, nil, nil, earlier
 end
 
--- 2. Judge and store, item by item; each stands alone. Told besides its answer is only what differs from what was asked.
+-- 2. Judge and store; each stands alone. Told besides its answer is only what differs from what was asked.
 local answers, others = {}, {}
+local CREATED = string.char(ANSWER_CREATED)
 local function judge(index, item)
-  local request = call .. struct.pack('>I2', index - 1)
+  local request = call .. struct.pack('>I2', item.index)
   local requests = item.chosen and (request .. string.char(ANSWER_CREATED)) or ''
   local inc = firstInc + index - 1
   local deduplicated = hasFlag(item.recordFlags, FLAG_DEDUP)
-  local spent
-  if item.chosen then spent = meta.spent else spent = meta.spentShort end
-  local isNew = not deduplicated and item.at > now and not someStand and not spent
-  local answer, at, id = nil, item.at, item.id
-  if isNew and createTimer(item, inc, requests) then
-    answer = ANSWER_CREATED
-  else
-    local knownAt, created, earlier
-    answer, knownAt, created, earlier = knownAnswer(item, request)
-    at = knownAt or at
-    if not answer and deduplicated then
-      local other, otherAt = deduplicate(tag, base, queueName, item, inc, now)
-      if other then answer, id, at = ANSWER_EXISTING, other, otherAt end
-    end
-    if not answer then
-      answer = created or ANSWER_CREATED
-      requests = item.chosen and rememberRequest(earlier, request, answer) or ''
-      if item.at > now then createTimer(item, inc, requests) else createDue(item, inc, requests) end
-    end
+  local id = item.id
+  local answer, knownAt, created, earlier = knownAnswer(item, request)
+  local at = knownAt or item.at
+  if not answer and deduplicated then
+    local other, otherAt = deduplicate(tag, base, queueName, item, inc, now)
+    if other then answer, id, at = ANSWER_EXISTING, other, otherAt end
+  end
+  if not answer then
+    answer = created or ANSWER_CREATED
+    requests = item.chosen and rememberRequest(earlier, request, answer) or ''
+    if item.at > now then createTimer(item, inc, requests) else createDue(item, inc, requests) end
   end
   answers[index] = string.char(answer)
   if id ~= item.id or at ~= item.at then
@@ -175,9 +168,74 @@ local function judge(index, item)
     others[#others + 1] = at
   end
 end
+
+-- Most jobs are new, due later and of one kind. Those of one bucket that follow each other (a client sorts a bulk by
+-- bucket) are stored together, with few commands. False when one of them may be known already: judged one by one then.
+local function mayBeNew(item)
+  if item.at <= now or someStand or hasFlag(item.recordFlags, FLAG_DEDUP) then return false end
+  if item.chosen then return not meta.spent end
+  return not meta.spentShort
+end
+
+local HEAD = FORMAT * 16 + KIND_JOB
+local function newText(item, inc)
+  if not item.chosen then return struct.pack('>BBBI7I6', HEAD, STATE_SCHEDULED * 16, item.recordFlags, inc, item.at) .. item.rest end
+  return struct.pack('>BBBI7I6c5I2B', HEAD, STATE_SCHEDULED * 16 + 1, item.recordFlags, inc, item.at, call, item.index, ANSWER_CREATED)
+    .. item.rest
+end
+
+local stored = 0
+local function storeNew(first, last)
+  local bucket = list[first].bucket
+  local jobs = tag .. ':' .. bucket .. ':jobs'
+  local due, head = {}, list[first].at
+  if first == last then
+    local item = list[first]
+    if redis.call('HSETNX', jobs, item.identity, newText(item, firstInc + first - 1)) == 0 then return false end
+    due[1], due[2] = head, item.identity
+  else
+    local texts, seen = {}, {}
+    for index = first, last do
+      local item = list[index]
+      local identity = item.identity
+      if seen[identity] then return false end
+      seen[identity] = true
+      due[#due + 1] = item.at
+      due[#due + 1] = identity
+      if item.at < head then head = item.at end
+      texts[#texts + 1] = identity
+      texts[#texts + 1] = newText(item, firstInc + index - 1)
+    end
+    local identities = {}
+    for i = 1, #texts, 2 do identities[#identities + 1] = texts[i] end
+    for _, found in ipairs(redis.call('HMGET', jobs, unpack(identities))) do
+      if found then return false end
+    end
+    redis.call('HSET', jobs, unpack(texts))
+  end
+  redis.call('ZADD', tag .. ':' .. bucket .. ':due', unpack(due))
+  lowerHead(bucket, head)
+  stored = stored + last - first + 1
+  for index = first, last do answers[index] = CREATED end
+  return true
+end
+
 local judged, problem = pcall(function()
-  for index, item in ipairs(list) do judge(index, item) end
+  local first = 1
+  while first <= #list do
+    local bucket, last = list[first].bucket, first
+    local new = mayBeNew(list[first])
+    while last < #list and list[last + 1].bucket == bucket do
+      last = last + 1
+      new = new and mayBeNew(list[last])
+    end
+    if not new or not storeNew(first, last) then
+      for index = first, last do judge(index, list[index]) end
+    end
+    first = last + 1
+  end
 end)
+countState(queueName, 'scheduled', stored)
 -- What was stored before an item raised is made visible all the same: its repeat would find it done.
 flushQueues()
 flushCounts(tag)

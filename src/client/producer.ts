@@ -30,8 +30,8 @@ export class Producer<DataType, ResultType, NameType extends string> {
     const merged = this.#merge(opts);
     const { requestId } = merged;
     const item = prepareJob(name, data, merged, this.limits, this.#newId, requestId);
-    const [answered] = await this.submitter.submit([item], requestId);
-    return this.#jobOf({ name, data, opts: merged }, item, answered?.results[0], answered?.now ?? 0);
+    const [result] = await this.submitter.submit([item], requestId);
+    return this.#jobOf({ name, data, opts: merged }, item, result as SubmitResult);
   }
 
   /** @param context the span's, for jobs that carry none of their own. */
@@ -50,14 +50,10 @@ export class Producer<DataType, ResultType, NameType extends string> {
       }
       return prepareJob(name, data, opts, this.limits, this.#newId, requestId, index);
     });
-    const added: Job<DataType, ResultType, NameType>[] = [];
-    for (const { results, now } of await this.submitter.submit(items, requestId)) {
-      for (const result of results) {
-        const index = added.length;
-        added.push(this.#jobOf(whole[index] as (typeof whole)[0], items[index] as SubmitItem, result, now));
-      }
-    }
-    return added;
+    const results = await this.submitter.submit(items, requestId);
+    return results.map((result, index) => {
+      return this.#jobOf(whole[index] as (typeof whole)[0], items[index] as SubmitItem, result);
+    });
   }
 
   /** BullMQ's rule: the id is the job's own, whatever the defaults say. */
@@ -69,14 +65,12 @@ export class Producer<DataType, ResultType, NameType extends string> {
   #jobOf(
     { name, data, opts }: { name: NameType; data: DataType; opts: JobOptions },
     item: SubmitItem,
-    result: SubmitResult | undefined,
-    now: number,
+    result: SubmitResult,
   ): Job<DataType, ResultType, NameType> {
-    const id = result?.jobId ?? item.jobId;
-    const job = new Job<DataType, ResultType, NameType>(this.queue, name, data, opts, id);
-    job.answer = result?.answer;
-    job.scheduledFor = result?.scheduledFor ?? 0;
-    if (item.timestamp === undefined) job.timestamp = now;
+    const job = new Job<DataType, ResultType, NameType>(this.queue, name, data, opts, result.jobId);
+    job.answer = result.answer;
+    job.scheduledFor = result.scheduledFor;
+    if (item.timestamp === undefined) job.timestamp = result.now;
     if (opts.at !== undefined) job.delay = Math.max(0, job.scheduledFor - job.timestamp);
     return job;
   }

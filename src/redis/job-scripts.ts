@@ -49,12 +49,8 @@ export interface FoundJob {
 export class JobScripts {
   constructor(private readonly shard: Shard) {}
 
-  /** Stores the jobs of one batch; each is answered by itself. `now` is Redis' clock in ms. */
-  async submit(
-    queue: string,
-    batch: SubmitBatch,
-    options: SubmitOptions,
-  ): Promise<{ results: SubmitResult[]; now: number }> {
+  /** Stores the jobs of one batch; each is answered by itself, in the batch's order. */
+  async submit(queue: string, batch: SubmitBatch, options: SubmitOptions): Promise<SubmitResult[]> {
     const { status, rest } = await this.shard.run('submit-jobs', 'deny-oom', [
       this.shard.base,
       this.shard.namespace,
@@ -70,8 +66,7 @@ export class JobScripts {
     for (let i = 0; i < list.length; i += 3) {
       exceptions.push({ index: asNumber(list[i]), jobId: asText(list[i + 1]), at: asNumber(list[i + 2]) });
     }
-    const now = asNumber(rest[0]);
-    return { results: batch.results(now, asBytes(rest[1]), exceptions), now };
+    return batch.results(asNumber(rest[0]), asBytes(rest[1]), exceptions);
   }
 
   /** Moves a job to `time` (ms since 1970, or from now when `relative`). @throws CarillonError NOT_FOUND */

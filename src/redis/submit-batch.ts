@@ -35,6 +35,8 @@ export interface SubmitResult {
   jobId: string;
   /** ms; for a job that BullMQ holds already, as far as it tells. */
   scheduledFor: number;
+  /** Redis' clock at the call, ms. */
+  now: number;
 }
 
 /** Items of one script call: it stays under about 5 ms. */
@@ -57,8 +59,8 @@ const ANSWERS: readonly (SubmitAnswer | 'ID_IN_USE')[] = [
 ];
 
 /**
- * The packed items of one script call. An item is B flags, B record flags, B bucket, I2 id length, I6 time, I4 length
- * of the rest, then the id and the rest: a record's bytes from the length of the name on (see record.ts). Texts are
+ * The packed items of one script call. An item is B flags, B record flags, B bucket, I2 index, I2 id length, I6 time, I4
+ * length of the rest, then the id and the rest: a record's bytes from the length of the name on (see record.ts). Texts are
  * written straight into one buffer: a bulk is as fast as this loop.
  */
 export class SubmitBatch {
@@ -80,8 +82,11 @@ export class SubmitBatch {
     return this.#bytes.subarray(0, this.#end);
   }
 
-  /** Packs one more item; false when the call is full without it. The first always fits. */
-  add(item: SubmitItem): boolean {
+  /**
+   * Packs one more item; false when the call is full without it. The first always fits.
+   * @param index tells it from the others of its request, 0 to 65535: a repeat of the request gives it the same one.
+   */
+  add(item: SubmitItem, index = this.items.length): boolean {
     if (this.items.length >= SUBMIT_ITEMS) return false;
     if (this.items.length > 0 && item.window !== this.window) return false;
     const text = item.name + item.data + item.opts;
@@ -89,7 +94,7 @@ export class SubmitBatch {
     // UTF-8 takes at most three bytes for each unit of UTF-16.
     this.#reserve(FIXED_BYTES + (item.jobId.length + text.length) * 3);
     const bytes = this.#bytes;
-    const idStart = start + 15;
+    const idStart = start + 17;
     const idLength = bytes.write(item.jobId, idStart);
     const restStart = idStart + idLength;
     const ordered = item.priority > 0 || item.lifo;
@@ -106,9 +111,10 @@ export class SubmitBatch {
       (item.dedup ? FLAGS.dedup : 0) |
       (item.chosen ? 0 : FLAGS.generated);
     bytes[start + 2] = crc16(this.#seed, bytes, idStart, restStart) & (BUCKETS - 1);
-    writeUint(bytes, idLength, start + 3, 2);
-    writeUint(bytes, item.time, start + 5, 6);
-    writeUint(bytes, end - restStart, start + 11, 4);
+    writeUint(bytes, index, start + 3, 2);
+    writeUint(bytes, idLength, start + 5, 2);
+    writeUint(bytes, item.time, start + 7, 6);
+    writeUint(bytes, end - restStart, start + 13, 4);
     const plain = textLength === text.length;
     bytes[restStart] = plain ? item.name.length : Buffer.byteLength(item.name);
     writeUint(bytes, plain ? item.data.length : Buffer.byteLength(item.data), restStart + 1, 3);
@@ -138,7 +144,7 @@ export class SubmitBatch {
       const answer = ANSWERS[answers[index] ?? -1];
       if (answer === undefined) throw new CarillonError('BAD_SCRIPT', 'submit left an item unanswered');
       if (answer === 'ID_IN_USE') throw idInUse(item.jobId);
-      return { answer, jobId: item.jobId, scheduledFor: item.relative ? now + item.time : item.time };
+      return { answer, jobId: item.jobId, scheduledFor: item.relative ? now + item.time : item.time, now };
     });
     for (const { index, jobId, at } of exceptions) {
       const result = results[index];

@@ -1,20 +1,24 @@
+import { BUCKETS, bucketOf } from '../domain/buckets.js';
+import { identityOf } from '../domain/ids.js';
 import type { JobScripts } from './job-scripts.js';
 import { newRequestId } from './request-id.js';
-import { SubmitBatch, type SubmitItem, type SubmitResult } from './submit-batch.js';
-
-/** A batch that was answered: its results in order, and Redis' clock in ms. */
-export interface SubmitAnswers {
-  results: SubmitResult[];
-  now: number;
-}
+import { SUBMIT_ITEMS, SubmitBatch, type SubmitItem, type SubmitResult } from './submit-batch.js';
 
 export interface SubmitterOptions {
   /** 0 for no limit. */
   maxPending: number;
+  /** ms since 1970; only ever asked what is far from due. */
+  wall: () => number;
 }
 
 /** Calls under way at once: enough to keep both ends busy, few enough that a bulk holds up nobody else. */
 const IN_FLIGHT = 4;
+/** What is under way together is sorted together: a bulk that fails half-way has stored little beyond its beginning. */
+const SORTED = IN_FLIGHT * SUBMIT_ITEMS;
+/** An item is told from its neighbours by two bytes; a larger bulk is several requests. */
+const ITEMS_A_REQUEST = 65 * SORTED;
+/** What is due so soon may be due by Redis' clock already, ms. */
+const SOON = 10_000;
 
 /** Sends the jobs of one queue: a bulk becomes calls of bounded size, a few of them under way at once. */
 export class Submitter {
@@ -25,24 +29,36 @@ export class Submitter {
   ) {}
 
   /**
-   * Stores all items, in order. A bulk is not atomic: each item stands alone, and a repeat with the same
-   * `requestId` and the same items adds only what is missing.
+   * Stores all items and answers them in their order. A bulk is not atomic: each item stands alone, and a repeat with
+   * the same `requestId` and the same items adds only what is missing.
    * @throws CarillonError of the first call that failed, after those under way ended; none is begun after it.
    */
-  async submit(items: readonly SubmitItem[], requestId: string = newRequestId()): Promise<SubmitAnswers[]> {
-    const calls: Promise<SubmitAnswers>[] = [];
-    let from = 0;
+  async submit(items: readonly SubmitItem[], requestId: string = newRequestId()): Promise<SubmitResult[]> {
+    const order = this.#order(items);
+    const results = new Array<SubmitResult>(items.length);
+    const calls: Promise<void>[] = [];
+    let next = 0;
     let failed = false;
-    while (from < items.length && !failed) {
+    while (next < order.length && !failed) {
       const batch = new SubmitBatch(this.queue);
-      while (from < items.length && batch.add(items[from] as SubmitItem)) from++;
-      // The first call keeps the caller's id, so that one job added again alone is the same request.
-      const id = calls.length === 0 ? requestId : `${requestId}:${calls.length}`;
-      const call = this.scripts.submit(this.queue, batch, {
-        requestId: id,
-        duplicateWindow: batch.window,
-        maxPending: this.options.maxPending,
-      });
+      const first = next;
+      const request = Math.floor((order[first] as number) / ITEMS_A_REQUEST);
+      while (next < order.length) {
+        const index = order[next] as number;
+        if (Math.floor(index / ITEMS_A_REQUEST) !== request) break;
+        if (!batch.add(items[index] as SubmitItem, index % ITEMS_A_REQUEST)) break;
+        next++;
+      }
+      const call = this.scripts
+        .submit(this.queue, batch, {
+          // The first keeps the caller's id, so that one job added again alone is the same request.
+          requestId: request === 0 ? requestId : `${requestId}:${request}`,
+          duplicateWindow: batch.window,
+          maxPending: this.options.maxPending,
+        })
+        .then((answered) => {
+          for (const [i, result] of answered.entries()) results[order[first + i] as number] = result;
+        });
       call.catch(() => {
         failed = true;
       });
@@ -50,6 +66,25 @@ export class Submitter {
       if (calls.length >= IN_FLIGHT) await calls[calls.length - IN_FLIGHT]?.catch(() => undefined);
     }
     await Promise.allSettled(calls);
-    return Promise.all(calls);
+    await Promise.all(calls);
+    return results;
+  }
+
+  /**
+   * Indexes of the items in the order in which they are sent: by bucket, so that the script stores those of one bucket
+   * together. Jobs that may be due now enter their queue, and deduplicated ones are judged, in the order of the bulk:
+   * with one of them it stays.
+   */
+  #order(items: readonly SubmitItem[]): readonly number[] {
+    const soon = this.options.wall() + SOON;
+    const keepsOrder = ({ dedup, relative, time }: SubmitItem) =>
+      dedup || (relative ? time <= 0 : time <= soon);
+    if (items.some(keepsOrder)) return [...items.keys()];
+    const keys = Float64Array.from(items, (item, index) => {
+      const group = Math.floor(index / SORTED) * BUCKETS + bucketOf(identityOf(this.queue, item.jobId));
+      return group * SORTED + (index % SORTED);
+    });
+    keys.sort();
+    return Array.from(keys, (key) => Math.floor(key / (BUCKETS * SORTED)) * SORTED + (key % SORTED));
   }
 }

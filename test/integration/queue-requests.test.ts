@@ -148,6 +148,29 @@ test('at its quota, a queue still answers repeats and what waits already', async
   ]);
 });
 
+test('a bulk is sent in another order than it is given, and answered in its own', async ({ task }) => {
+  const { queue } = await behindProxy(task);
+  // More than one request's worth; every 1,000th job repeats the id of the one before it.
+  const jobs = Array.from({ length: 66_000 }, (_, n) => ({
+    name: 'x',
+    data: { n },
+    opts: { jobId: n % 1000 === 999 ? `j${n - 1}` : `j${n}`, delay: HOUR },
+  }));
+  const first = await queue.addBulk(jobs, { requestId: 'r' });
+  expect(first.map(({ id, data }) => [id, data.n])).toEqual(
+    jobs.map(({ opts, data }) => [opts.jobId, data.n]),
+  );
+  const answers = jobs.map((_, n) => (n % 1000 === 999 ? 'existing' : 'created'));
+  expect(first.map(({ answer }) => answer)).toEqual(answers);
+  expect((await queue.getJob('j998'))?.data).toEqual({ n: 998 });
+  // What it answered at first, it answers again; a part of it alone is another bulk.
+  const repeat = await queue.addBulk(jobs, { requestId: 'r' });
+  expect(repeat.map(({ answer }) => answer)).toEqual(answers);
+  const part = await queue.addBulk(jobs.slice(5000, 5010), { requestId: 'r2' });
+  expect(new Set(part.map(({ answer }) => answer))).toEqual(new Set(['existing']));
+  expect(await queue.getDelayedCount()).toBe(1 + 66_000 - 66);
+});
+
 test('a bulk stops at the first call that fails', async ({ task }) => {
   const { queue } = await behindProxy(task, { maxPending: 1000 });
   const jobs = Array.from({ length: 5000 }, (_, n) => ({
@@ -156,7 +179,11 @@ test('a bulk stops at the first call that fails', async ({ task }) => {
     opts: { jobId: `b${n}`, delay: HOUR },
   }));
   await expect(queue.addBulk(jobs, { requestId: 'r' })).rejects.toMatchObject({ code: 'QUOTA' });
-  const stored = await queue.getDelayedCount();
-  expect(stored).toBe(751);
-  await expect(queue.addBulk(jobs.slice(0, 999), { requestId: 'r' })).resolves.toHaveLength(999);
+  const stored = new Set((await queue.getDelayed(0, -1)).map(({ id }) => id));
+  expect(stored.size).toBe(751);
+  // Nothing of what comes after the calls that were under way together; and what stands takes no new place.
+  expect(jobs.slice(1000).filter(({ opts }) => stored.has(opts.jobId))).toEqual([]);
+  const missing = jobs.filter(({ opts }) => !stored.has(opts.jobId)).slice(0, 249);
+  const again = jobs.filter((job) => stored.has(job.opts.jobId) || missing.includes(job));
+  await expect(queue.addBulk(again, { requestId: 'r' })).resolves.toHaveLength(999);
 });

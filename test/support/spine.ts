@@ -32,13 +32,17 @@ export class Spine {
   readonly schedules: ScheduleScripts;
   readonly leader: LeaderScripts;
   readonly keys: Keys;
+  /** What a client of this spine takes for the time: the virtual clock where there is one. */
+  #wall: () => number;
 
   private constructor(
     readonly client: Redis,
     readonly shard: Shard,
     readonly url: string,
     readonly prefix: string,
+    virtual: boolean,
   ) {
+    this.#wall = virtual ? () => NOW : Date.now;
     this.jobs = new JobScripts(shard);
     this.schedules = new ScheduleScripts(shard);
     this.leader = new LeaderScripts(shard);
@@ -56,7 +60,8 @@ export class Spine {
     const client = new Redis(url, { maxRetriesPerRequest: null, retryStrategy: () => 50, ...connection });
     client.on('error', () => undefined);
     onCleanup(`spine of ${namespace}`, () => client.disconnect());
-    const spine = new Spine(client, new Shard(client, { namespace, prefix, choices }), url, prefix);
+    const shard = new Shard(client, { namespace, prefix, choices });
+    const spine = new Spine(client, shard, url, prefix, choices.clock === 'virtual');
     await spine.shard.open();
     return spine;
   }
@@ -79,6 +84,7 @@ export class Spine {
   /** Sets the virtual clock; for spines with `choices: { clock: 'virtual' }`. */
   async setClock(ms: number): Promise<void> {
     await this.client.set(this.keys.clock, ms);
+    this.#wall = () => ms;
   }
 
   /** Redis' own clock in ms. */
@@ -87,14 +93,17 @@ export class Spine {
     return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
   }
 
-  /** Submits to one queue; the answers in order. */
+  /** Submits to one queue; the answers in order, without the clock's part in them. */
   async submit(
     queue: string,
     items: readonly SubmitItem[],
     { requestId = newRequestId(), maxPending = 0 } = {},
-  ): Promise<SubmitResult[]> {
-    const calls = await new Submitter(this.jobs, queue, { maxPending }).submit(items, requestId);
-    return calls.flatMap((call) => call.results);
+  ): Promise<Omit<SubmitResult, 'now'>[]> {
+    const results = await new Submitter(this.jobs, queue, { maxPending, wall: () => this.#wall() }).submit(
+      items,
+      requestId,
+    );
+    return results.map(({ now: _, ...result }) => result);
   }
 
   /** Takes over all buckets as `holder` with `token`, as a scheduler's term does. */

@@ -12,18 +12,18 @@ function unpack(packed: Buffer) {
     const flags = packed.readUInt8(p);
     const recordFlags = packed.readUInt8(p + 1);
     const bucket = packed.readUInt8(p + 2);
-    const idLength = packed.readUInt16BE(p + 3);
-    const time = packed.readUIntBE(p + 5, 6);
-    const restLength = packed.readUInt32BE(p + 11);
-    const id = packed.toString('utf8', p + 15, p + 15 + idLength);
-    const rest = packed.subarray(p + 15 + idLength, p + 15 + idLength + restLength);
+    const idLength = packed.readUInt16BE(p + 5);
+    const time = packed.readUIntBE(p + 7, 6);
+    const restLength = packed.readUInt32BE(p + 13);
+    const id = packed.toString('utf8', p + 17, p + 17 + idLength);
+    const rest = packed.subarray(p + 17 + idLength, p + 17 + idLength + restLength);
     const head = Buffer.alloc(16);
     head.writeUInt8(0x10, 0);
     head.writeUInt8(0x10, 1);
     head.writeUInt8(recordFlags, 2);
     const record = decodeRecord(Buffer.concat([head, rest]));
     items.push({ flags, bucket, time, id, record });
-    p += 15 + idLength + restLength;
+    p += 17 + idLength + restLength;
   }
   return items;
 }
