@@ -42,7 +42,8 @@ while position <= #items do
   local id, chosen = string.sub(items, start, restAt - 1), flags % 4 >= ITEM_CHOSEN
   if chosen then chosenKeys[#chosenKeys + 1] = keyPrefix .. id end
   if at > now then later = later + 1 end
-  list[#list + 1] = { flags = flags, recordFlags = recordFlags, bucket = bucket, index = index, at = at, id = id, chosen = chosen,
+  -- Eight fields fill one table; the judge adds the id, which most items do not need.
+  list[#list + 1] = { flags = flags, recordFlags = recordFlags, bucket = bucket, index = index, at = at, chosen = chosen,
     identity = namePrefix .. id, rest = string.sub(items, restAt, position - 1) }
 end
 -- What waits already, and what a repeat of this call would only be answered, takes no new place.
@@ -145,6 +146,7 @@ end
 local answers, others = {}, {}
 local CREATED = string.char(ANSWER_CREATED)
 local function judge(index, item)
+  item.id = string.sub(item.identity, #namePrefix + 1)
   local request = call .. struct.pack('>I2', item.index)
   local requests = item.chosen and (request .. string.char(ANSWER_CREATED)) or ''
   local inc = firstInc + index - 1
@@ -192,7 +194,7 @@ local function storeNew(first, last)
   if first == last then
     local item = list[first]
     if redis.call('HSETNX', jobs, item.identity, newText(item, firstInc + first - 1)) == 0 then return false end
-    due[1], due[2] = head, item.identity
+    due[1], due[2] = msText(head), item.identity
   else
     local texts, seen = {}, {}
     for index = first, last do
@@ -200,7 +202,7 @@ local function storeNew(first, last)
       local identity = item.identity
       if seen[identity] then return false end
       seen[identity] = true
-      due[#due + 1] = item.at
+      due[#due + 1] = msText(item.at)
       due[#due + 1] = identity
       if item.at < head then head = item.at end
       texts[#texts + 1] = identity
