@@ -3,7 +3,7 @@
 -- flags    deny-oom, allow-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 base text; 4 namespace text; 5 owned bytes; 6 limit count; 7 bytes count; 8 prove bool; 9 latest ms(0 none)
--- returns  OK now popped nextHead planned fenced lower trouble bytes took(us) taken | CLOCK_JUMP now | WRONG_LAYOUT
+-- returns  OK now popped nextHead planned fenced lower trouble bytes took(us) taken past(us) | CLOCK_JUMP now | WRONG_LAYOUT
 -- cost     O(n log N) for n <= limit records, limit <= 500, bytes <= 1 MB
 
 local tag, layout, base, namespace = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -172,4 +172,6 @@ flushCounts(tag)
 flushHeads(tag, now)
 local endedAt = redis.call('TIME')
 local took = (endedAt[1] - startedAt[1]) * 1000000 + endedAt[2] - startedAt[2]
-return { 'OK', now, popped, nextOwnedHead(tag), planned, fencedBuckets, lowerBuckets, trouble, bytes, took, #taken }
+-- How far the call's end is past the whole ms in `now`: who sleeps by it wakes on time.
+local past = startedAt[2] % 1000 + took
+return { 'OK', now, popped, nextOwnedHead(tag), planned, fencedBuckets, lowerBuckets, trouble, bytes, took, #taken, past }

@@ -31,6 +31,8 @@ export interface PopResult {
   taken: number;
   /** ms that the script itself took, without waiting for its turn; 0 on a server that holds its clock meanwhile. */
   took: number;
+  /** ms from `now`, which is whole, to the end of the script. */
+  past: number;
 }
 
 export interface PlanItem {
@@ -108,6 +110,7 @@ export class LeaderScripts {
       bytes: asNumber(rest[7]),
       took: asNumber(rest[8]) / 1000,
       taken: asNumber(rest[9]),
+      past: asNumber(rest[10]) / 1000,
     };
   }
 

@@ -174,7 +174,7 @@ export class ShardLoop extends Service {
     coordinator.fed(sentAt);
     this.#batch.took(reply.took, reply.taken);
     this.#headroom.used(reply.bytes);
-    this.#sleeper.replied(reply.now, reply.nextHead);
+    this.#sleeper.replied(reply.now + reply.past, reply.nextHead);
     report.popped(reply);
     for (const bucket of reply.fenced) {
       const term = this.#served.termOf(bucket);

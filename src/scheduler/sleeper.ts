@@ -64,14 +64,24 @@ export class Sleeper {
   #pause(ms: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
-        clearTimeout(timer);
+        stop();
         signal.removeEventListener('abort', done);
         this.#wake = undefined;
         resolve();
       };
-      const timer = setTimeout(done, ms);
+      const stop = after(ms, done);
       this.#wake = done;
       signal.addEventListener('abort', done, { once: true });
     });
   }
+}
+
+/** Calls back `ms` from now, or up to 1 ms before: Node's timers are of whole ms, the rest is a few turns of the event loop. */
+function after(ms: number, then: () => void): () => void {
+  if (ms >= 1) {
+    const timer = setTimeout(then, Math.floor(ms));
+    return () => clearTimeout(timer);
+  }
+  const turn = setImmediate(then);
+  return () => clearImmediate(turn);
 }
