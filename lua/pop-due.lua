@@ -24,6 +24,7 @@ local startedAt = redis.call('TIME')
 --- @include "owned"
 --- @include "quarantine"
 --- @include "take-due"
+--- @include "plain-tick"
 --- @include "judge-due"
 --- @include "serve-schedule"
 
@@ -104,8 +105,26 @@ local function dispatchJob(entry)
   entry.queue.count = entry.queue.count + 1
 end
 
+local function storeSchedule(entry, text, dueAt)
+  local change = entry.change
+  change.store[#change.store + 1] = entry.identity
+  change.store[#change.store + 1] = text
+  if dueAt > 0 then
+    change.index[#change.index + 1] = msText(dueAt)
+    change.index[#change.index + 1] = entry.identity
+  else
+    unindexEntry(entry)
+  end
+end
+
+local function askPlanner(entry)
+  local plan = entry.change.plan
+  plan[#plan + 1] = msText(now)
+  plan[#plan + 1] = entry.identity
+end
+
 local function dispatchSchedule(entry)
-  local change, record = entry.change, entry.schedule
+  local record = entry.schedule
   -- The key that was asked for is that of the pending tick.
   entry.free = not standing
   local started, problem = serveSchedule(tag, namespace, entry, record, now, trouble)
@@ -114,25 +133,38 @@ local function dispatchSchedule(entry)
     setAside(tag, entry, problem, now)
     return
   end
-  change.store[#change.store + 1] = entry.identity
-  change.store[#change.store + 1] = encodeRecord(record)
-  local dueAt = record.state == STATE_SCHEDULED and dueTimeOf(record) or 0
-  if dueAt > 0 then
-    change.index[#change.index + 1] = dueAt
-    change.index[#change.index + 1] = entry.identity
-  else
-    unindexEntry(entry)
-  end
+  storeSchedule(entry, encodeRecord(record), record.state == STATE_SCHEDULED and dueTimeOf(record) or 0)
   if needsPlan(record) then
-    change.plan[#change.plan + 1] = now
-    change.plan[#change.plan + 1] = entry.identity
+    askPlanner(entry)
   elseif record.state ~= STATE_SCHEDULED then
-    redis.call('ZREM', change.at .. ':plan', entry.identity)
+    redis.call('ZREM', entry.change.at .. ':plan', entry.identity)
   end
 end
 
+local function dispatchTick(entry)
+  if standing and redis.call('EXISTS', entry.key) == 1 then
+    entry.schedule = decodeRecord(entry.text)
+    return dispatchSchedule(entry)
+  end
+  local stored, problem = storeRun(entry.queue, entry.key, entry.runId, runMark(namespace, entry.tick, entry.inc), entry.name, entry.data,
+    entry.opts, entry.tick, 0)
+  if not stored then return setAside(tag, entry, 'BAD_RECORD ' .. tostring(problem), now) end
+  popped = popped + 1
+  if entry.slot then
+    redis.call('HSET', tag .. ':ledger:' .. entry.identity, entry.slot, msText(entry.tick) .. '|dispatched|' .. msText(now) .. '||')
+  end
+  storeSchedule(entry, entry.successor, entry.successorFire)
+  askPlanner(entry)
+end
+
 for _, entry in ipairs(ready) do
-  if entry.schedule then dispatchSchedule(entry) else dispatchJob(entry) end
+  if entry.tick then
+    dispatchTick(entry)
+  elseif entry.schedule then
+    dispatchSchedule(entry)
+  else
+    dispatchJob(entry)
+  end
 end
 for name, queue in pairs(openQueues) do countState(name, 'scheduled', -queue.count) end
 flushQueues()

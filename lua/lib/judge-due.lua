@@ -38,7 +38,7 @@ end
 local function isMissed(record, servedFrom, now)
   if record.cur == 0 or record.curFire > now or hasFlag(record.flags, FLAG_OVERDUE) then return false end
   if record.curFire + record.grace < servedFrom then return true end
-  return record.missed < 2 and record.next > 0 and record.nextFire <= now
+  return record.missed ~= MISSED_ALL and record.next > 0 and record.nextFire <= now
 end
 
 -- The short way of a plain one-time job: no optional fields, nothing that could raise. False sends it the long way.
@@ -119,6 +119,6 @@ local function judgeDue(tag, base, entry, now)
   end
   entry.queueName, entry.runId = string.sub(entry.identity, 1, colon - 1), string.sub(entry.identity, colon + 1)
   entry.queue = openQueue(base, entry.queueName)
-  if not entry.queue.broken and readPlainJob(entry, now) then return true end
+  if not entry.queue.broken and (readPlainJob(entry, now) or readPlainTick(entry, now)) then return true end
   return judgeRecord(tag, entry, now)
 end

@@ -20,13 +20,19 @@ local LIFO = 16777216
 -- Milliseconds of inc: inc = ms·1024 + n, see shard.lua.
 local INC_PER_MS = 1024
 
+-- What a schedule's bytes of policy stand for.
+local MISSED_ALL = 2
+local OVERLAP_SKIP, OVERLAP_BUFFER_ONE, OVERLAP_BUFFER_ALL, OVERLAP_CANCEL_OTHER, OVERLAP_ALLOW = 0, 1, 2, 3, 4
+-- The end of 9999, in ms.
+local LAST_TIME = 253402300799999
+
 local function hasFlag(flags, flag)
   return math.floor(flags / flag) % 2 == 1
 end
 
 -- A time of a record: whole ms up to the end of 9999; raises on any other value.
 local function packedTime(value)
-  if value ~= value or value < 0 or value > 253402300799999 or value % 1 ~= 0 then
+  if value ~= value or value < 0 or value > LAST_TIME or value % 1 ~= 0 then
     error('time out of range: ' .. tostring(value))
   end
   return value

@@ -43,5 +43,5 @@ local function countRuns(record, step)
 end
 
 local function runIdOf(scheduleId, run)
-  return string.format('%s@%.0f%s', scheduleId, run.at, run.suffix)
+  return string.format('%s@%d%s', scheduleId, run.at, run.suffix)
 end

@@ -2,8 +2,6 @@
 -- tick that is due by the overlap policy (design: overlap is decided at dispatch from the record's open runs).
 --- @include "ledger"
 --- @include "open-runs"
-local MISSED_ALL = 2
-local OVERLAP_SKIP, OVERLAP_BUFFER_ONE, OVERLAP_BUFFER_ALL, OVERLAP_CANCEL_OTHER, OVERLAP_ALLOW = 0, 1, 2, 3, 4
 -- Plain workers tell nobody that a run ended: a schedule whose runs wait for that is looked at this often (ms).
 local RECHECK = 250
 -- So many ticks skipped in a row are worth an alert.
