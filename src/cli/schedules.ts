@@ -5,6 +5,7 @@ import { CarillonError } from '../domain/errors.js';
 import type { StoredPolicies } from '../domain/schedule.js';
 import { dataArgument, integerArgument, objectArgument } from './arguments.js';
 import { withAdmin, withKnownQueue, withQueue } from './connect.js';
+import { addExclusionOptions, type ExclusionFlags, toExclusions } from './exclusion-flags.js';
 import { away, plain, printJson, printLine, printTable, remark, utc } from './output.js';
 import { addTimingOptions, type TimingFlags, timingText, toDefinition } from './schedule-timing.js';
 import { addNext } from './schedules-next.js';
@@ -33,7 +34,7 @@ export function addSchedules(program: Command): void {
     .description('one schedule: its definition, state and next ticks')
     .action((queue: string, id: string, _options, command: Command) => get(queue, id, command));
 
-  addTimingOptions(schedules.command('upsert <queue> <id>'))
+  addExclusionOptions(addTimingOptions(schedules.command('upsert <queue> <id>')))
     .description('create a schedule, or make the one of that id what is said here')
     .requiredOption('--missed <policy>', 'what becomes of ticks that nobody served: skip or latest')
     .option('--grace <duration>', 'how late a tick may be and still fire as if on time (default: 30s)')
@@ -145,7 +146,7 @@ function policiesText({ missed, grace, jitter, catchupWindow, tags }: StoredPoli
   return parts.join('; ');
 }
 
-interface UpsertFlags extends TimingFlags {
+interface UpsertFlags extends TimingFlags, ExclusionFlags {
   missed: 'skip' | 'latest';
   grace?: string;
   jitter?: string;
@@ -160,7 +161,15 @@ interface UpsertFlags extends TimingFlags {
 async function upsert(queue: string, id: string, flags: UpsertFlags, command: Command): Promise<void> {
   const settings = settingsOf(command);
   const { missed, grace, jitter, catchupWindow, tag: tags, name } = flags;
-  const definition = { ...toDefinition(flags), missed, grace, jitter, catchupWindow, tags };
+  const definition = {
+    ...toDefinition(flags),
+    ...toExclusions(flags),
+    missed,
+    grace,
+    jitter,
+    catchupWindow,
+    tags,
+  };
   const data = dataArgument(flags);
   const opts = flags.opts === undefined ? undefined : objectArgument(flags.opts, 'opts');
   const info = await withQueue(settings, queue, (q) =>

@@ -43,7 +43,7 @@ describe('schedules next of an expression', { timeout: 60_000 }, () => {
       '2027-03-13T12:00:00Z',
     );
     expect(times).toEqual([
-      { at: Date.parse(utc), utc, local, notes: [expect.objectContaining({ change: 'gap' })] },
+      { at: Date.parse(utc), utc, local, notes: [expect.objectContaining({ change: 'gap' })], excluded: [] },
     ]);
   });
 
