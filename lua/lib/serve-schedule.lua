@@ -26,10 +26,12 @@ local function startRun(namespace, entry, record, run)
   return stored and 'DONE' or 'BAD_RECORD ' .. tostring(problem)
 end
 
--- Whether the first of the runs that wait may start. Runs of the past go one at a time among themselves; the one of
--- `latest` is a tick like others, come late.
+-- Whether the first of the runs that wait may start. Runs of the past go one at a time among themselves, unless a
+-- person asked for them beside each other; the one of `latest` is a tick like others, come late.
 local function mayStart(record, run)
-  if not hasRoom(record) or #record.open >= record.maxOpen then return false end
+  if #record.open >= record.maxOpen then return false end
+  if run.kind == RUN_BACKFILL_BESIDE then return true end
+  if not hasRoom(record) then return false end
   if run.kind ~= RUN_BACKFILL and (run.kind ~= RUN_CATCH_UP or record.missed ~= MISSED_ALL) then return true end
   for _, other in ipairs(record.open) do
     if other.kind == RUN_CATCH_UP or other.kind == RUN_BACKFILL then return false end

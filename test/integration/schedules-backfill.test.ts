@@ -52,16 +52,19 @@ describe('backfill', () => {
     expect(worker.running).toEqual([runIdOf('s', at('13:00:00'))]);
   });
 
-  test('overlap allow: beside each other, as many as may be open', async ({ task }) => {
-    const { world, s } = await worldOf(task, { ...hourly, overlap: 'allow', maxOpenRuns: 2 });
-    await s.backfill({ ...morning, overlap: 'allow' });
-    await world.settle();
-    expect(await world.runs('s')).toEqual(ticks.slice(0, 2));
-    await world.endRuns();
-    await world.look();
-    expect(await world.runs('s')).toEqual(ticks);
-    await expectHealthy(world.spine, 'leader', 'orphan');
-  });
+  test.for(['allow', 'skip', 'bufferAll'] as const)(
+    'overlap allow of a schedule with %s: beside each other, as many as may be open',
+    async (own, { task }) => {
+      const { world, s } = await worldOf(task, { ...hourly, overlap: own, maxOpenRuns: 2 });
+      await s.backfill({ ...morning, overlap: 'allow' });
+      await world.settle();
+      expect(await world.runs('s')).toEqual(ticks.slice(0, 2));
+      await world.endRuns();
+      await world.look();
+      expect(await world.runs('s')).toEqual(ticks);
+      await expectHealthy(world.spine, 'leader', 'orphan');
+    },
+  );
 
   test('what ran before does not run again, as the ledger remembers; rerun runs it under another id', async ({
     task,
