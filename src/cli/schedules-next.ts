@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
-import type { ExplainedTick } from '../domain/exclusions-explain.js';
+import type { PreviewedTime } from '../client/schedule-description.js';
 import { compileSchedule } from '../domain/fire-times.js';
-import type { ExplainedTime } from '../domain/fire-times-explain.js';
 import { instantArgument, integerArgument } from './arguments.js';
 import { withKnownQueue } from './connect.js';
 import { addExclusionOptions, type ExclusionFlags, excludeByFlags } from './exclusion-flags.js';
@@ -29,9 +28,6 @@ interface NextFlags extends TimingFlags, ExclusionFlags {
   after?: string;
   seed?: string;
 }
-
-/** What was excluded is told where something is. */
-type PreviewedTime = ExplainedTime & Partial<ExplainedTick>;
 
 interface Preview {
   when: string;
