@@ -10,6 +10,11 @@ import { type JobsOptions, PRIORITY_LIMIT } from '../queue/bullmq.js';
 export interface JobOptions extends JobsOptions {
   /** When the job is due: a Date, ms since 1970, or an ISO text with its offset. Instead of `delay`. */
   at?: Instant;
+  /**
+   * A job that could not be dispatched until then does not run any more: it ends as skipped, `expired`, in the history.
+   * After its time. Defaults to none: it runs, however late.
+   */
+  deadline?: Instant;
   /** What to do when a job with this `jobId` still waits for its time. Defaults to `'keep'`. */
   ifExists?: 'keep' | 'replace';
   /** 0, or a duration up to the queue's own: how long an ended `jobId` answers `fired`. Defaults to the queue's. */
@@ -34,6 +39,8 @@ export interface ResolvedOptions {
   lifo: boolean;
   timestamp: number | undefined;
   dedup: boolean;
+  /** ms since 1970. */
+  deadline: number | undefined;
   /** Bytes; undefined for none. */
   sizeLimit: number | undefined;
 }
@@ -49,7 +56,7 @@ const OURS: ReadonlySet<string> = new Set([
   'requestId',
 ]);
 const KNOWN = [
-  'at', 'delay', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deduplication', 'keepLogs', 'lifo',
+  'at', 'delay', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deadline', 'deduplication', 'keepLogs', 'lifo',
   'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timestamp',
 ]; // biome-ignore format: one list
 const ANY_COUNT = Number.MAX_SAFE_INTEGER;
@@ -85,6 +92,7 @@ export function resolveOptions(opts: JobOptions): ResolvedOptions {
     lifo: false,
     timestamp: undefined,
     dedup: false,
+    deadline: undefined,
     sizeLimit: undefined,
   };
   let isPlain = true;
@@ -94,6 +102,7 @@ export function resolveOptions(opts: JobOptions): ResolvedOptions {
   }
   if (!isPlain) encodeRest(opts, resolved);
   resolveTime(opts, resolved);
+  checkDeadline(opts, resolved);
   if (opts.ifExists !== undefined) {
     resolved.replace = checkOneOf('ifExists', opts.ifExists, ['keep', 'replace']) === 'replace';
   }
@@ -110,7 +119,7 @@ export function resolveOptions(opts: JobOptions): ResolvedOptions {
  */
 export function checkDefaultOptions(defaults: unknown): void {
   const given = checkObject('defaultJobOptions', defaults);
-  for (const key of ['jobId', 'requestId', 'at']) {
+  for (const key of ['jobId', 'requestId', 'at', 'deadline']) {
     if (given[key] !== undefined) {
       refuse(`defaultJobOptions.${key}`, given[key], 'belongs to one job', 'Give it to that job.');
     }
@@ -152,6 +161,12 @@ function resolveTime(opts: JobOptions, resolved: ResolvedOptions): void {
     resolved.time = checkInteger('delay', resolved.timestamp + delay, 0, LAST_INSTANT);
     resolved.relative = false;
   }
+}
+
+/** A time that counts from now is judged by Redis' clock, as the job is stored. */
+function checkDeadline(opts: JobOptions, { deadline, time, relative }: ResolvedOptions): void {
+  if (deadline === undefined || relative || time < deadline) return;
+  refuse('deadline', opts.deadline, 'must lie after the time that the job is due', 'Give a later one.');
 }
 
 function encodeRest(opts: JobOptions, resolved: ResolvedOptions): void {
@@ -207,6 +222,10 @@ function encodeOne(
     case 'deduplication':
       encoded.de = checkDeduplication(value);
       resolved.dedup = true;
+      return;
+    case 'deadline':
+      resolved.deadline = parseInstant(value as Instant, 'deadline');
+      encoded.deadline = resolved.deadline;
       return;
     case 'telemetry':
       encodeTelemetry(value, encoded);
