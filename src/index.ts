@@ -1,10 +1,11 @@
-export { Admin, type HistoryEntry, type QueueSummary } from './client/admin.js';
+export { Admin, type QueueSummary } from './client/admin.js';
 export type { JobListOptions, ListedJob, ListOptions, Page, QuarantinedJob } from './client/admin-listing.js';
 export type { AdminOptions } from './client/admin-options.js';
 export type { CalendarChange, CalendarInfo, Calendars } from './client/calendars.js';
 export type { DoctorOptions, DoctorReport } from './client/doctor.js';
 export type { DoctorCheck, Finding, Severity } from './client/doctor-finding.js';
 export type { LoadForecastOptions, TimersForecast } from './client/forecast.js';
+export type { HistoryEntry, HistoryOptions } from './client/history.js';
 export { Job } from './client/job.js';
 export type { JobOptions } from './client/job-options.js';
 export type { EditOptions, JobChange } from './client/pending-edits.js';

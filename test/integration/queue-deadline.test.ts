@@ -36,6 +36,10 @@ describe('deadline', () => {
     expect(await admin.history()).toMatchObject([{ job: 'q:late', what: 'skipped', reason: 'expired' }]);
     const cli = new InProcessCli(prefix);
     expect(await cli.text('jobs', 'get', 'q', 'late')).toMatch(/where +ended\nstate +expired\n/);
+    expect(await cli.json('jobs', 'history', 'q', 'late')).toMatchObject({
+      history: [{ job: 'q:late', what: 'skipped', reason: 'expired' }],
+    });
+    expect(await cli.text('jobs', 'history')).toMatch(/\n(now|\S+ ago) +q:late +skipped +expired +2\S+Z$/m);
     const { findings } = await admin.doctor({ pause: 300 });
     expect(findings.filter(({ severity }) => severity === 'error')).toEqual([]);
   });
@@ -58,6 +62,27 @@ describe('deadline', () => {
     expect(run?.opts).toMatchObject({ deadline });
     await queue.add('y', {}, { ...run?.opts, delay: 60_000, jobId: 'b' });
     expect((await queue.getJob('b'))?.opts).toMatchObject({ deadline });
+  });
+
+  test('jobs add --deadline', async ({ task }) => {
+    const { prefix, queue } = open(task);
+    const cli = new InProcessCli(prefix);
+    const deadline = '2031-01-31T10:00:00Z';
+    await cli.text(
+      'jobs',
+      'add',
+      'q',
+      'x',
+      '--id',
+      'a',
+      '--at',
+      '2031-01-31T09:00:00Z',
+      '--deadline',
+      deadline,
+    );
+    expect((await queue.getJob('a'))?.opts).toMatchObject({ deadline: Date.parse(deadline) });
+    const { code, stderr } = await cli.run('jobs', 'add', 'q', 'x', '--at', deadline, '--deadline', deadline);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('must lie after the time') });
   });
 
   test('due now, with time left: it goes into the queue in the same call', async ({ task }) => {

@@ -40,7 +40,7 @@ describe('help', () => {
         'carillon dev',
         'carillon scheduler',
         'carillon doctor',
-        ...['add', 'list', 'get', 'cancel', 'reschedule', 'pause', 'resume', 'promote'].map(
+        ...['add', 'list', 'get', 'history', 'cancel', 'reschedule', 'pause', 'resume', 'promote'].map(
           (v) => `jobs ${v}`,
         ),
         ...'list next describe runs upsert pause resume trigger backfill delete'
