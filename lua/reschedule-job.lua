@@ -3,7 +3,7 @@
 -- flags    deny-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 time ms; 8 relative bool
--- returns  OK record now | NOT_FOUND | WRONG_LAYOUT | BAD_RECORD | NOT_A_JOB | OUT_OF_RANGE
+-- returns  OK record now | NOT_FOUND | WRONG_LAYOUT | BAD_RECORD | NOT_A_JOB | OUT_OF_RANGE | PAST_DEADLINE
 -- cost     O(log N)
 
 --- @include "clock"
@@ -14,6 +14,7 @@
 --- @include "index"
 --- @include "pending"
 --- @include "edit"
+--- @include "deadline"
 
 local now = clockNow()
 local record, reply = openRecord(now)
@@ -22,4 +23,5 @@ if record.kind ~= KIND_JOB then return { 'NOT_A_JOB' } end
 local at = tonumber(ARGV[7]) + (ARGV[8] == '1' and now or 0)
 if at < 0 or at > 253402300799999 then return { 'OUT_OF_RANGE' } end
 record.at = at
+if isPastDeadline(record) then return { 'PAST_DEADLINE' } end
 return storeEdited(record, now)

@@ -3,7 +3,7 @@
 -- flags    deny-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 base text; 4 namespace text; 5 queue text; 6 call bytes; 7 window ms; 8 maxPending count; 9 items bytes
--- returns  OK now answers(a byte an item, 0 ID_IN_USE) others(list of index, id, scheduledFor) | WRONG_LAYOUT | QUOTA pending | OUT_OF_RANGE item
+-- returns  OK now answers(a byte an item, 0 ID_IN_USE) others(list of index, id, scheduledFor) | WRONG_LAYOUT | QUOTA pending | OUT_OF_RANGE item | PAST_DEADLINE item
 -- cost     O(n log N) for n <= 250 items, 256 KB
 
 local tag, layout, base, namespace, queueName = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -23,6 +23,7 @@ local ITEM_DELAY, ITEM_CHOSEN, ITEM_REPLACE = 1, 2, 4
 --- @include "pending"
 --- @include "item"
 --- @include "dedup"
+--- @include "deadline"
 
 if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
 local now = clockNow()
@@ -43,8 +44,12 @@ while position <= #items do
   if chosen then chosenKeys[#chosenKeys + 1] = keyPrefix .. id end
   if at > now then later = later + 1 end
   -- Eight fields fill one table; the judge adds the id, which most items do not need.
-  list[#list + 1] = { flags = flags, recordFlags = recordFlags, bucket = bucket, index = index, at = at, chosen = chosen,
+  local item = { flags = flags, recordFlags = recordFlags, bucket = bucket, index = index, at = at, chosen = chosen,
     identity = namePrefix .. id, rest = string.sub(items, restAt, position - 1) }
+  if hasFlag(recordFlags, FLAG_DEADLINE) and isPastDeadline(decodeRecord(itemText(item, STATE_SCHEDULED, 0, ''))) then
+    return { 'PAST_DEADLINE', tostring(#list) }
+  end
+  list[#list + 1] = item
 end
 -- What waits already, and what a repeat of this call would only be answered, takes no new place.
 local function takesNoPlace(item)
@@ -73,14 +78,14 @@ local function createTimer(item, inc, requests)
   return true
 end
 
--- Into the BullMQ queue at once. What BullMQ's Lua chokes on becomes a timer, for the pop to set aside with its reason;
--- a broken queue gets nothing, its job is parked like any other (I1).
+-- Into the BullMQ queue at once. What BullMQ's Lua chokes on becomes a timer, for the pop to set aside with its reason,
+-- and so does what comes after its deadline, for the pop to end; a broken queue gets nothing, its job is parked like any other (I1).
 local function createDue(item, inc, requests)
   local queue = openQueue(base, queueName)
   if not queue.broken then
     local record = decodeRecord(itemText(item, STATE_SCHEDULED, inc, requests))
     if hasFlag(record.flags, FLAG_DEDUP) then record.deduplication = deduplicationOf(record) end
-    if not storeRecord(queue, item.id, record, runMark(namespace, item.at, inc)) then
+    if isExpired(record, now) or not storeRecord(queue, item.id, record, runMark(namespace, item.at, inc)) then
       createTimer(item, inc, requests)
       return
     end

@@ -1,5 +1,6 @@
 -- The second step of a pop: what becomes of each taken record. Whatever can raise is done here, before the record's own
 -- writes: decoding, checks, packing the successor. `entry` gets what the enqueueing needs.
+--- @include "deadline"
 local trouble = {}
 
 local function setAside(tag, entry, reason, now)
@@ -32,6 +33,22 @@ local function parkEntry(tag, entry, record, reason, now)
   redis.call('ZADD', entry.change.at .. ':parked', entry.fire, entry.identity)
   unindexEntry(entry)
   trouble[#trouble + 1] = 'QUEUE_BROKEN ' .. entry.queueName .. ' ' .. reason
+end
+
+-- Late beyond its deadline: it ends here, as BullMQ tells of a delayed job that is removed.
+local function expireEntry(tag, entry, record, now)
+  local change, queue = entry.change, entry.queue
+  change.drop[#change.drop + 1] = entry.identity
+  countRecord(entry.queueName, record, -1)
+  releaseDedup(tag, record, entry.queueName)
+  local spent = hasFlag(record.flags, FLAG_GENERATED) and change.short or change.spent
+  spent[#spent + 1] = entry.identity
+  spent[#spent + 1] = packSpent(now, ENDED_EXPIRED, record.requests)
+  writeHistory(tag, now, entry.identity, record.at, 'skipped', 'expired')
+  if not queue.broken then
+    redis.call('XADD', queue.events, 'MAXLEN', '~', maxEventsOf(queue), '*', 'event', 'removed', 'jobId', entry.runId, 'prev', 'delayed')
+  end
+  trouble[#trouble + 1] = 'EXPIRED ' .. entry.identity
 end
 
 -- Missed: its grace ended before the bucket was served; under skip and latest also once its next one is due.
@@ -88,6 +105,10 @@ local function judgeRecord(tag, entry, now)
   if dueAt > now then
     redis.call('ZADD', entry.change.at .. ':due', dueAt, entry.identity)
     repaired(entry)
+    return false
+  end
+  if isExpired(record, now) then
+    expireEntry(tag, entry, record, now)
     return false
   end
   if not optionsAreReadable(record.opts) then

@@ -30,11 +30,8 @@ local function deduplicationOf(record)
   return type(found) == 'table' and type(found.id) == 'string' and found or nil
 end
 
--- Removes a pending record with its index, count and deduplication entry.
-local function dropPending(tag, bucket, identity, record, queueName)
-  unindex(tag, bucket, identity)
-  redis.call('HDEL', tag .. ':' .. bucket .. ':jobs', identity)
-  countRecord(queueName, record, -1)
+-- Gives a record's deduplication id free, while it is this record's.
+local function releaseDedup(tag, record, queueName)
   local options = hasFlag(record.flags, FLAG_DEDUP) and deduplicationOf(record)
   if options then
     local entry = redis.call('HGET', tag .. ':dedup:' .. queueName, options.id)
@@ -42,6 +39,14 @@ local function dropPending(tag, bucket, identity, record, queueName)
       redis.call('HDEL', tag .. ':dedup:' .. queueName, options.id)
     end
   end
+end
+
+-- Removes a pending record with its index, count and deduplication entry.
+local function dropPending(tag, bucket, identity, record, queueName)
+  unindex(tag, bucket, identity)
+  redis.call('HDEL', tag .. ':' .. bucket .. ':jobs', identity)
+  countRecord(queueName, record, -1)
+  releaseDedup(tag, record, queueName)
 end
 
 -- When the record's entry in due comes up; 0 when it has none. A schedule's is its tick, unless the planner is to judge

@@ -15,6 +15,8 @@ local FLAG_VER, FLAG_PRIORITY, FLAG_TIMESTAMP, FLAG_DEDUP, FLAG_NOTE = 1, 2, 4, 
 local FLAG_GENERATED, FLAG_OVERDUE, FLAG_RESUMED = 32, 64, 128
 -- Of a schedule two of them say something else: its tick came while its queue was broken; no tick follows the known ones.
 local FLAG_UNSERVED, FLAG_LAST = 8, 32
+-- And one of a job: its options hold a deadline.
+local FLAG_DEADLINE = 64
 local MAX_REQUESTS = 4
 local LIFO = 16777216
 -- Milliseconds of inc: inc = ms·1024 + n, see shard.lua.

@@ -2,8 +2,9 @@
 -- tick that is due by the overlap policy (design: overlap is decided at dispatch from the record's open runs).
 --- @include "ledger"
 --- @include "open-runs"
--- Plain workers tell nobody that a run ended: a schedule whose runs wait for that is looked at this often (ms).
-local RECHECK = 250
+-- Plain workers tell nobody that a run ended: a schedule whose runs wait for that is looked at again and again (ms), the
+-- less often the longer the newest open run has been open, so that a queue without workers costs little.
+local LOOK_MIN, LOOK_MAX, LOOK_PART = 250, 15000, 8
 -- So many ticks skipped in a row are worth an alert.
 local SKIPS_TOLD = 3
 
@@ -23,15 +24,26 @@ local function startRun(namespace, entry, record, run)
   return stored and 'DONE' or 'BAD_RECORD ' .. tostring(problem)
 end
 
--- Whether the first of the runs that wait may start. Runs of the past go one at a time among themselves; the one of
--- `latest` is a tick like others, come late.
+-- Whether the first of the runs that wait may start. Runs of the past go one at a time among themselves, unless a
+-- person asked for them beside each other; the one of `latest` is a tick like others, come late.
 local function mayStart(record, run)
-  if not hasRoom(record) or #record.open >= record.maxOpen then return false end
+  if #record.open >= record.maxOpen then return false end
+  if run.kind == RUN_BACKFILL_BESIDE then return true end
+  if not hasRoom(record) then return false end
   if run.kind ~= RUN_BACKFILL and (run.kind ~= RUN_CATCH_UP or record.missed ~= MISSED_ALL) then return true end
   for _, other in ipairs(record.open) do
     if other.kind == RUN_CATCH_UP or other.kind == RUN_BACKFILL then return false end
   end
   return true
+end
+
+-- When the runs that wait are looked at again; 0 when none does.
+local function nextLook(record, now)
+  if #record.waiting == 0 then return 0 end
+  local newest = 0
+  for _, run in ipairs(record.open) do newest = math.max(newest, run.since) end
+  local age = #record.open > 0 and now - newest or 0
+  return now + math.floor(math.max(LOOK_MIN, math.min(age / LOOK_PART, LOOK_MAX)))
 end
 
 local function hasWaitingTick(record)
@@ -118,6 +130,6 @@ local function serveSchedule(tag, namespace, entry, record, now, trouble)
   end
   while not problem and #record.waiting > 0 and mayStart(record, record.waiting[1]) do start(table.remove(record.waiting, 1)) end
   if not problem and record.cur > 0 and record.curFire <= now and not hasFlag(record.flags, FLAG_OVERDUE) then serveTick() end
-  record.check = #record.waiting > 0 and now + RECHECK or 0
+  record.check = nextLook(record, now)
   return started, problem
 end

@@ -1,6 +1,6 @@
 -- Ended identities (`spent`): >I6 ended at, B how, B requests, requests x 8, [I6 last of a schedule].
 -- Two families of alternating hashes: ids that callers chose live for the duplicate window, generated ones only against re-sends.
-local ENDED_RUN, ENDED_CANCELLED, ENDED_REPLACED, ENDED_DELETED = 1, 2, 3, 4
+local ENDED_RUN, ENDED_CANCELLED, ENDED_REPLACED, ENDED_DELETED, ENDED_EXPIRED = 1, 2, 3, 4, 5
 
 local function spentKey(tag, bucket, generation, short)
   return tag .. ':' .. bucket .. (short and ':spent-short:' or ':spent:') .. generation

@@ -22,7 +22,7 @@ export interface JobDescription {
 }
 
 /** The numbers of `spent` entries, as words. */
-const ENDS = ['ended', 'fired', 'cancelled', 'replaced', 'deleted'];
+const ENDS = ['ended', 'fired', 'cancelled', 'replaced', 'deleted', 'expired'];
 
 /** Looks for a job in the timers, in BullMQ and among what was set aside; undefined when nobody knows it. */
 export async function describeJob(queue: Queue, id: string): Promise<JobDescription | undefined> {

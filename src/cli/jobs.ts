@@ -14,6 +14,7 @@ import {
 import { withAdmin, withKnownQueue, withQueue } from './connect.js';
 import { refuseArgument } from './failure.js';
 import { describeJob } from './job-description.js';
+import { addHistory } from './jobs-history.js';
 import { away, plain, printJson, printLine, printTable, remark, utc } from './output.js';
 import { settingsOf } from './settings.js';
 
@@ -22,7 +23,8 @@ Examples:
   carillon jobs add emails send --data '{"to":"ann@example.com"}' --delay 10s
   carillon jobs add emails send --id order-5 --at 2027-01-31T09:12:00Z
   carillon jobs add emails send --data-file mail.json --opts '{"attempts":5,"backoff":1000}'
-  carillon jobs add emails send --id order-5 --delay 1h --if-exists replace`;
+  carillon jobs add emails send --id order-5 --delay 1h --if-exists replace
+  carillon jobs add emails remind --at 2027-01-31T09:00:00Z --deadline 2027-01-31T10:00:00Z`;
 
 /** One-time jobs: `carillon jobs …`. */
 export function addJobs(program: Command): void {
@@ -36,6 +38,7 @@ export function addJobs(program: Command): void {
     .option('--id <text>', 'the job’s id; adding it again does nothing (default: a new one)')
     .option('--delay <duration>', 'due so long from now by Redis’ clock: 10s, 5m, 1h30m, or ms')
     .option('--at <instant>', 'due then: 2027-01-31T09:12:00Z, or ms since 1970')
+    .option('--deadline <instant>', 'too late for it to run: past this it ends as skipped (default: none)')
     .option('--if-exists <what>', 'keep or replace a job of this id that still waits (default: keep)')
     .option('--opts <json>', 'BullMQ’s options of a job: attempts, backoff, priority, removeOnComplete, …')
     .option('--request-id <text>', 'names this call: repeated with the same id it has its effect once')
@@ -55,6 +58,8 @@ export function addJobs(program: Command): void {
     .command('get <queue> <id>')
     .description('one job, wherever it is: in the timers, in BullMQ, or set aside')
     .action((queue: string, id: string, _options, command: Command) => get(queue, id, command));
+
+  addHistory(jobs);
 
   jobs
     .command('cancel <queue> <id>')
@@ -105,6 +110,7 @@ interface AddOptions {
   id?: string;
   delay?: string;
   at?: string;
+  deadline?: string;
   ifExists?: string;
   opts?: string;
   requestId?: string;
@@ -116,6 +122,7 @@ async function add(queue: string, name: string, options: AddOptions, command: Co
   if (options.id !== undefined) opts.jobId = options.id;
   if (options.requestId !== undefined) opts.requestId = options.requestId;
   if (options.ifExists !== undefined) opts.ifExists = options.ifExists as 'keep' | 'replace';
+  if (options.deadline !== undefined) opts.deadline = instantArgument(options.deadline, 'deadline');
   Object.assign(opts, timeOf(options));
   const data = dataArgument(options);
   await withQueue(settings, queue, async (q) => {

@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
+import type { PreviewedTime } from '../client/schedule-description.js';
 import { compileSchedule } from '../domain/fire-times.js';
-import type { ExplainedTime } from '../domain/fire-times-explain.js';
 import { instantArgument, integerArgument } from './arguments.js';
 import { withKnownQueue } from './connect.js';
+import { addExclusionOptions, type ExclusionFlags, excludeByFlags } from './exclusion-flags.js';
 import { refuseArgument } from './failure.js';
 import { printJson, printTable, remark, utc } from './output.js';
 import { addTimingOptions, type TimingFlags, timingText, toDefinition } from './schedule-timing.js';
@@ -17,11 +18,12 @@ Examples:
   carillon schedules next '30 1 * * *' --tz America/New_York --fold both --after 2026-10-31T12:00:00Z
   carillon schedules next '0 0 12 ? * 2-6' --dialect quartz
   carillon schedules next --every 90m --anchor 2026-01-01T00:00:00Z
+  carillon schedules next '0 9 * * 5' --exclude 2026-12-25 --exclude calendar:uk-holidays --on-excluded next
   carillon schedules next billing nightly`;
 
 const MOST = 1000;
 
-interface NextFlags extends TimingFlags {
+interface NextFlags extends TimingFlags, ExclusionFlags {
   count?: string;
   after?: string;
   seed?: string;
@@ -30,13 +32,13 @@ interface NextFlags extends TimingFlags {
 interface Preview {
   when: string;
   tz: string;
-  times: ExplainedTime[];
+  times: PreviewedTime[];
   warnings: readonly string[];
 }
 
 /** `carillon schedules next`. */
 export function addNext(schedules: Command): void {
-  addTimingOptions(schedules.command('next [expression-or-queue] [id]'))
+  addExclusionOptions(addTimingOptions(schedules.command('next [expression-or-queue] [id]')))
     .description('the next times of an expression, or of a stored schedule')
     .option('--count <count>', `how many, 1 to ${MOST} (default: 10)`)
     .option('--after <instant>', 'the times after this one (default: now)')
@@ -56,27 +58,33 @@ async function next(
   const preview =
     first !== undefined && id !== undefined
       ? await ofStored(first, id, count, flags, command)
-      : ofDefinition(first, count, flags);
+      : await ofDefinition(first, count, flags, command);
   if (json) return printJson({ ...preview, times: preview.times.map(timeJson) });
   for (const warning of preview.warnings) remark(`warning: ${warning}`);
   await printTable(
     [preview.tz, 'UTC', ''],
-    preview.times.map(({ at, wallClock, notes }) => [
+    preview.times.map(({ at, wallClock, notes, excluded = [] }) => [
       wallClock,
       utc(at),
-      notes.map(({ text }) => text).join('; '),
+      [...excluded, ...notes].map(({ text }) => text).join('; '),
     ]),
   );
   if (preview.times.length === 0) remark('it never fires');
 }
 
-function ofDefinition(expression: string | undefined, count: number, flags: NextFlags): Preview {
+async function ofDefinition(
+  expression: string | undefined,
+  count: number,
+  flags: NextFlags,
+  command: Command,
+): Promise<Preview> {
   const after = flags.after === undefined ? Date.now() : instantArgument(flags.after, 'after');
   const definition = toDefinition(flags, expression === undefined ? [] : [expression]);
-  const timing = compileSchedule(definition, {
+  const compiled = compileSchedule(definition, {
     createdAt: after,
     ...(flags.seed === undefined ? {} : { seed: flags.seed }),
   });
+  const timing = await excludeByFlags(compiled, flags, settingsOf(command));
   const limit = Math.min(count, timing.limit ?? count);
   const when =
     definition.every === undefined
@@ -117,6 +125,6 @@ async function ofStored(
   });
 }
 
-function timeJson({ at, wallClock, notes }: ExplainedTime) {
-  return { at, utc: utc(at), local: wallClock, notes };
+function timeJson({ at, wallClock, notes, excluded = [], movedFrom }: PreviewedTime) {
+  return { at, utc: utc(at), local: wallClock, notes, excluded, movedFrom };
 }

@@ -8,6 +8,7 @@ import type { JobScripts } from '../redis/job-scripts.js';
 import type { Keys } from '../redis/keys.js';
 import { decodeRecord, type JobOrSchedule, type ScheduleRecord } from '../redis/record.js';
 import { readQuarantined } from './doctor-bucket.js';
+import { checkFilter, matcherOf, type ScheduleFilter } from './schedule-filter.js';
 
 /** What a listing is asked for. */
 export interface ListOptions {
@@ -23,6 +24,10 @@ export interface JobListOptions extends ListOptions {
   /** Only these states. Defaults to all. */
   states?: readonly RecordState[];
   kind?: 'job' | 'schedule';
+  /** Only schedules that carry this tag. */
+  tag?: string;
+  /** Only what holds this text in its id, name, note, expression or zone, in any case. */
+  text?: string;
 }
 
 /** One page; there is more while `cursor` is given. What changes meanwhile may be missing or come twice. */
@@ -79,12 +84,14 @@ export function checkListing(options: JobListOptions): void {
   if (!Number.isSafeInteger(limit) || limit < 1 || limit > MOST) {
     refuse('limit', limit, `Give a whole number from 1 to ${MOST}.`);
   }
+  checkFilter(narrowing(options));
   positionOf(options.cursor);
 }
 
 /** A page of records, through all buckets; in no order. The options are checked already. */
 export function listJobs(scripts: JobScripts, options: JobListOptions): Promise<Page<ListedJob>> {
   const { queue, kind, states } = options;
+  const isMeant = matcherOf(narrowing(options));
   const filter = {
     count: SCAN,
     ...(queue === undefined ? {} : { queue }),
@@ -94,8 +101,12 @@ export function listJobs(scripts: JobScripts, options: JobListOptions): Promise<
   return pageThrough(options, async (bucket, cursor) => {
     const page = await scripts.list(bucket, cursor, filter);
     const items = page.found.flatMap(({ identity, bytes }) => listed(identity, bytes));
-    return { cursor: page.cursor, items };
+    return { cursor: page.cursor, items: items.filter(isMeant) };
   });
+}
+
+function narrowing({ tag, text }: JobListOptions): ScheduleFilter {
+  return { ...(tag === undefined ? {} : { tag }), ...(text === undefined ? {} : { text }) };
 }
 
 /** A page of what was set aside. The options are checked already. */

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { refuse } from '../config/check.js';
 import { CarillonError } from '../domain/errors.js';
 import { checkQueueName } from '../domain/ids.js';
 import { CalendarStore } from '../redis/calendar-store.js';
@@ -24,6 +25,7 @@ import { readQueues } from './doctor-counts.js';
 import { type Leader, readLeader } from './doctor-leader.js';
 import { redisTime } from './doctor-server.js';
 import { forecastTimers, type LoadForecastOptions, type TimersForecast } from './forecast.js';
+import { type HistoryEntry, type HistoryOptions, readHistory } from './history.js';
 
 /** A queue that our tier knows, and what waits in its timers. */
 export interface QueueSummary {
@@ -37,15 +39,6 @@ export interface QueueSummary {
   schedules: number;
   /** Why the queue is parked, and since when, ms. */
   broken: { since: number; reason: string } | undefined;
-}
-
-/** An end that BullMQ does not know of. Times in ms. */
-export interface HistoryEntry {
-  at: number;
-  job: string;
-  scheduledFor: number;
-  what: string;
-  reason: string;
 }
 
 /** One question may take longer than a scheduler would wait: nothing hangs on it. */
@@ -131,23 +124,17 @@ export class Admin {
     await this.#scripts.releaseQuarantine(queue, jobId, 'discard', requestId);
   }
 
-  /** The newest ends that BullMQ does not know of, newest first. `limit` 1 to 1,000, default 100. */
-  async history({ limit = 100 }: { limit?: number } = {}): Promise<HistoryEntry[]> {
-    checkListing({ limit });
-    const entries = await this.#asking((client) =>
-      client.xrevrange(this.#shard.keys.history, '+', '-', 'COUNT', limit),
-    );
-    return entries.map(([, fields]) => {
-      const entry = new Map<string, string>();
-      for (let i = 0; i < fields.length; i += 2) entry.set(fields[i] as string, fields[i + 1] as string);
-      return {
-        at: Number(entry.get('at') ?? 0),
-        job: entry.get('job') ?? '',
-        scheduledFor: Number(entry.get('scheduledFor') ?? 0),
-        what: entry.get('what') ?? '',
-        reason: entry.get('reason') ?? '',
-      };
-    });
+  /**
+   * The newest ends that BullMQ does not know of, newest first. The last 10,000 of a namespace are kept, for a week.
+   * @throws CarillonError INVALID_OPTION, INVALID_ID
+   */
+  async history(options: HistoryOptions = {}): Promise<HistoryEntry[]> {
+    const { limit, queue, jobId } = options;
+    checkListing({ ...(limit === undefined ? {} : { limit }), ...(queue === undefined ? {} : { queue }) });
+    if (jobId !== undefined && queue === undefined) {
+      refuse('jobId', jobId, 'is an id of some queue', 'Give its queue as well.');
+    }
+    return this.#asking((client) => readHistory(client, this.#shard.keys, options));
   }
 
   /** Who leads; undefined when nobody ever did. */

@@ -231,5 +231,6 @@ function itemOf(jobId: string, at: number, fields: Fields, options: string): Sub
     lifo: resolved.lifo,
     timestamp: Number(fields.timestamp) || undefined,
     dedup: resolved.dedup,
+    deadline: resolved.deadline !== undefined,
   };
 }

@@ -5,11 +5,23 @@ import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { LONGEST_ID } from '../domain/ids.js';
 import { type Instant, LAST_INSTANT, parseInstant } from '../domain/instant.js';
 import { type JobsOptions, PRIORITY_LIMIT } from '../queue/bullmq.js';
+import {
+  ANY_COUNT,
+  checkBackoff,
+  checkDeduplication,
+  checkKeepJobs,
+  encodeTelemetry,
+} from './job-option-values.js';
 
 /** BullMQ's options of a job, and ours. */
 export interface JobOptions extends JobsOptions {
   /** When the job is due: a Date, ms since 1970, or an ISO text with its offset. Instead of `delay`. */
   at?: Instant;
+  /**
+   * A job that could not be dispatched until then does not run any more: it ends as skipped, `expired`, in the history.
+   * After its time. Defaults to none: it runs, however late.
+   */
+  deadline?: Instant;
   /** What to do when a job with this `jobId` still waits for its time. Defaults to `'keep'`. */
   ifExists?: 'keep' | 'replace';
   /** 0, or a duration up to the queue's own: how long an ended `jobId` answers `fired`. Defaults to the queue's. */
@@ -34,6 +46,8 @@ export interface ResolvedOptions {
   lifo: boolean;
   timestamp: number | undefined;
   dedup: boolean;
+  /** ms since 1970. */
+  deadline: number | undefined;
   /** Bytes; undefined for none. */
   sizeLimit: number | undefined;
 }
@@ -49,11 +63,9 @@ const OURS: ReadonlySet<string> = new Set([
   'requestId',
 ]);
 const KNOWN = [
-  'at', 'delay', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deduplication', 'keepLogs', 'lifo',
+  'at', 'delay', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deadline', 'deduplication', 'keepLogs', 'lifo',
   'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timestamp',
 ]; // biome-ignore format: one list
-const ANY_COUNT = Number.MAX_SAFE_INTEGER;
-
 const INSTEAD: Readonly<Record<string, string>> = {
   parent: 'Add the flow by BullMQ’s FlowProducer; its jobs start at once.',
   repeat: 'Use queue.schedules.upsert, or upsertJobScheduler.',
@@ -85,6 +97,7 @@ export function resolveOptions(opts: JobOptions): ResolvedOptions {
     lifo: false,
     timestamp: undefined,
     dedup: false,
+    deadline: undefined,
     sizeLimit: undefined,
   };
   let isPlain = true;
@@ -94,6 +107,7 @@ export function resolveOptions(opts: JobOptions): ResolvedOptions {
   }
   if (!isPlain) encodeRest(opts, resolved);
   resolveTime(opts, resolved);
+  checkDeadline(opts, resolved);
   if (opts.ifExists !== undefined) {
     resolved.replace = checkOneOf('ifExists', opts.ifExists, ['keep', 'replace']) === 'replace';
   }
@@ -110,7 +124,7 @@ export function resolveOptions(opts: JobOptions): ResolvedOptions {
  */
 export function checkDefaultOptions(defaults: unknown): void {
   const given = checkObject('defaultJobOptions', defaults);
-  for (const key of ['jobId', 'requestId', 'at']) {
+  for (const key of ['jobId', 'requestId', 'at', 'deadline']) {
     if (given[key] !== undefined) {
       refuse(`defaultJobOptions.${key}`, given[key], 'belongs to one job', 'Give it to that job.');
     }
@@ -152,6 +166,12 @@ function resolveTime(opts: JobOptions, resolved: ResolvedOptions): void {
     resolved.time = checkInteger('delay', resolved.timestamp + delay, 0, LAST_INSTANT);
     resolved.relative = false;
   }
+}
+
+/** A time that counts from now is judged by Redis' clock, as the job is stored. */
+function checkDeadline(opts: JobOptions, { deadline, time, relative }: ResolvedOptions): void {
+  if (deadline === undefined || relative || time < deadline) return;
+  refuse('deadline', opts.deadline, 'must lie after the time that the job is due', 'Give a later one.');
 }
 
 function encodeRest(opts: JobOptions, resolved: ResolvedOptions): void {
@@ -208,6 +228,10 @@ function encodeOne(
       encoded.de = checkDeduplication(value);
       resolved.dedup = true;
       return;
+    case 'deadline':
+      resolved.deadline = parseInstant(value as Instant, 'deadline');
+      encoded.deadline = resolved.deadline;
+      return;
     case 'telemetry':
       encodeTelemetry(value, encoded);
       return;
@@ -223,86 +247,4 @@ function refuseOption(key: string, value: unknown): void {
   else if (value !== false) {
     refuse(key, value, 'cannot be given to a job of the timers', instead, 'UNSUPPORTED');
   }
-}
-
-/** A number stands for a fixed delay, as in BullMQ. */
-function checkBackoff(value: unknown): object {
-  if (typeof value === 'number') {
-    return { type: 'fixed', delay: checkInteger('backoff', value, 0, LAST_INSTANT) };
-  }
-  const backoff = checkObject('backoff', value);
-  rejectUnknown(backoff, ['type', 'delay', 'jitter'], 'backoff.');
-  if (typeof backoff.type !== 'string' || backoff.type === '') {
-    refuse(
-      'backoff.type',
-      backoff.type,
-      'must be a text',
-      "Give 'fixed', 'exponential' or your strategy's name.",
-    );
-  }
-  if (backoff.delay !== undefined) checkInteger('backoff.delay', backoff.delay, 0, LAST_INSTANT);
-  const { jitter } = backoff;
-  if (jitter !== undefined && !(typeof jitter === 'number' && jitter >= 0 && jitter <= 1)) {
-    refuse('backoff.jitter', jitter, 'must lie between 0 and 1', 'Give a fraction, such as 0.5.');
-  }
-  return backoff;
-}
-
-/** true, false, how many to keep (-1 for all), or `{ age, count, limit }`. */
-function checkKeepJobs(field: string, value: unknown): unknown {
-  if (typeof value === 'boolean') return value;
-  if (typeof value === 'number') return checkInteger(field, value, -1, ANY_COUNT);
-  const keep = checkObject(field, value);
-  rejectUnknown(keep, ['age', 'count', 'limit'], `${field}.`);
-  if (keep.age === undefined && keep.count === undefined) {
-    refuse(field, value, 'names neither age nor count', 'Give { age } in seconds, { count }, or both.');
-  }
-  if (keep.count !== undefined) checkInteger(`${field}.count`, keep.count, -1, ANY_COUNT);
-  if (keep.limit !== undefined) checkInteger(`${field}.limit`, keep.limit, 1, ANY_COUNT);
-  if (
-    keep.age !== undefined &&
-    !(typeof keep.age === 'number' && keep.age >= 0 && Number.isFinite(keep.age))
-  ) {
-    refuse(`${field}.age`, keep.age, 'must be a number of seconds', 'Give seconds, such as 3600.');
-  }
-  return keep;
-}
-
-function checkDeduplication(value: unknown): object {
-  const deduplication = checkObject('deduplication', value);
-  rejectUnknown(
-    deduplication,
-    ['id', 'ttl', 'extend', 'replace', 'reschedule', 'keepLastIfActive'],
-    'deduplication.',
-  );
-  const { id, ttl } = deduplication;
-  if (typeof id !== 'string' || id === '' || !id.isWellFormed() || Buffer.byteLength(id) > LONGEST_ID) {
-    refuse('deduplication.id', id, `must be a text of 1 to ${LONGEST_ID} bytes`, 'Give what is to be one.');
-  }
-  if (ttl !== undefined) checkInteger('deduplication.ttl', ttl, 0, LAST_INSTANT);
-  for (const key of ['extend', 'replace', 'reschedule', 'keepLastIfActive']) {
-    if (deduplication[key] !== undefined) checkBoolean(`deduplication.${key}`, deduplication[key]);
-  }
-  if (deduplication.keepLastIfActive === true) {
-    refuse(
-      'deduplication.keepLastIfActive',
-      true,
-      'cannot be kept by the timers: only a worker knows what is active',
-      'Leave it out, or use replace: true, which keeps the last job while none has started.',
-      'UNSUPPORTED',
-    );
-  }
-  return deduplication;
-}
-
-function encodeTelemetry(value: unknown, encoded: Record<string, unknown>): void {
-  const telemetry = checkObject('telemetry', value);
-  rejectUnknown(telemetry, ['metadata', 'omitContext'], 'telemetry.');
-  const { metadata, omitContext } = telemetry;
-  if (metadata !== undefined) {
-    if (typeof metadata !== 'string')
-      refuse('telemetry.metadata', metadata, 'must be a text', 'Give the context as text.');
-    encoded.tm = metadata;
-  }
-  if (omitContext !== undefined) encoded.omc = checkBoolean('telemetry.omitContext', omitContext);
 }

@@ -134,8 +134,8 @@ function encodeChange(opts: JobOptions, defaults: JobOptions, record: JobRecord 
   const kept =
     record === undefined || record.opts === '' ? undefined : (JSON.parse(record.opts).de as unknown);
   if (kept !== undefined) merged.deduplication = kept as JobOptions['deduplication'];
-  const { text, priority, lifo } = resolveOptions(merged);
-  const change: RecordChange = { opts: text, priority, lifo };
+  const { text, priority, lifo, deadline } = resolveOptions(merged);
+  const change: RecordChange = { opts: text, priority, lifo, deadline: deadline !== undefined };
   if (merged.deduplication !== undefined) change.deduplicationId = merged.deduplication.id;
   return change;
 }

@@ -56,6 +56,7 @@ export function prepareJob(
     lifo: resolved.lifo,
     timestamp: resolved.timestamp,
     dedup: resolved.dedup,
+    deadline: resolved.deadline !== undefined,
   };
 }
 

@@ -1,7 +1,7 @@
 import { isCarillonError } from '../domain/errors.js';
 import type { PendingJob } from '../queue/pending-jobs.js';
 import { MoveScripts } from '../redis/move-scripts.js';
-import type { JobRecord } from '../redis/record.js';
+import { FLAGS, type JobRecord } from '../redis/record.js';
 import { newRequestId } from '../redis/request-id.js';
 import { redisError } from '../redis/status.js';
 import type { LeftJob } from './adopt-delayed.js';
@@ -78,7 +78,8 @@ async function giveBack(queue: Queue, scripts: MoveScripts, job: PendingJob): Pr
   return 'somebody changes it all the time';
 }
 
-function whyNot({ state }: JobRecord): string | undefined {
+function whyNot({ state, flags }: JobRecord): string | undefined {
+  if (flags & FLAGS.deadline) return 'it has a deadline, which BullMQ does not know';
   return state === 'scheduled' ? undefined : `it is ${state}`;
 }
 

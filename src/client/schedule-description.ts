@@ -1,3 +1,4 @@
+import type { ExplainedTick } from '../domain/exclusions-explain.js';
 import type { ExplainedTime } from '../domain/fire-times-explain.js';
 import { tickRunId } from '../domain/ids.js';
 import { latenessWords, policyWords } from '../domain/schedule-words.js';
@@ -14,6 +15,9 @@ export interface ScheduleRunRow extends LedgerRow {
   outcome: string | undefined;
 }
 
+/** A tick that is to come, and what was excluded before it. */
+export type PreviewedTime = ExplainedTime & Partial<ExplainedTick>;
+
 /** Everything about a schedule that a person may ask for. */
 export interface ScheduleDescription extends ScheduleInfo {
   /** Its policies as sentences, defaults spelled out. */
@@ -21,7 +25,7 @@ export interface ScheduleDescription extends ScheduleInfo {
   /** How late a tick may run, as a sentence. */
   lateness: string;
   /** The next ten ticks. */
-  upcoming: ExplainedTime[];
+  upcoming: PreviewedTime[];
   /** The last ten rows of its ledger, oldest first. */
   recent: ScheduleRunRow[];
 }
@@ -47,7 +51,7 @@ export async function joinOutcomes(
 
 export function describeWhole(
   info: ScheduleInfo,
-  upcoming: ExplainedTime[],
+  upcoming: PreviewedTime[],
   recent: ScheduleRunRow[],
 ): ScheduleDescription {
   return {

@@ -1,7 +1,7 @@
 import { checkObject, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
+import type { StoredPolicies } from '../domain/schedule.js';
 import { type RecordState, STATES } from '../domain/states.js';
-import type { ScheduleInfo } from './schedule-info.js';
 
 /** Which schedules of a queue are meant; all conditions must hold. */
 export interface ScheduleFilter {
@@ -10,12 +10,25 @@ export interface ScheduleFilter {
   state?: RecordState;
   /** Schedules whose id, name, note, expression or zone holds this text, in any case. */
   text?: string;
+  /** Only some of these. */
+  ids?: readonly string[];
+}
+
+/** What a filter looks at. */
+export interface FilterSubject {
+  id: string;
+  state: RecordState;
+  /** Of its runs. */
+  name: string;
+  note: string | undefined;
+  /** Of a schedule that can be read. */
+  definition?: StoredPolicies | undefined;
 }
 
 /** @throws CarillonError INVALID_OPTION */
 export function checkFilter(filter: ScheduleFilter): ScheduleFilter {
   const given = checkObject('filter', filter);
-  rejectUnknown(given, ['tag', 'state', 'text'], 'filter.');
+  rejectUnknown(given, ['tag', 'state', 'text', 'ids'], 'filter.');
   for (const key of ['tag', 'text'] as const) {
     const value = given[key];
     if (value !== undefined && (typeof value !== 'string' || value === '')) {
@@ -25,19 +38,24 @@ export function checkFilter(filter: ScheduleFilter): ScheduleFilter {
   if (given.state !== undefined && !Object.hasOwn(STATES, String(given.state))) {
     refuse('filter.state', given.state, 'is no state', `Give one of ${Object.keys(STATES).join(', ')}.`);
   }
+  const { ids } = given;
+  if (ids !== undefined && !(Array.isArray(ids) && ids.every((id) => typeof id === 'string'))) {
+    refuse('filter.ids', ids, 'must be a list of texts', 'Give ids, or leave it out.');
+  }
   return filter;
 }
 
-export function matches(info: ScheduleInfo, { tag, state, text }: ScheduleFilter): boolean {
-  if (state !== undefined && info.state !== state) return false;
-  if (tag !== undefined && !(info.definition.tags ?? []).includes(tag)) return false;
-  if (text === undefined) return true;
-  const words = [
-    info.id,
-    info.template.name,
-    info.note ?? '',
-    info.definition.tz ?? '',
-    ...(info.definition.cron ?? []),
-  ];
-  return words.some((word) => word.toLowerCase().includes(text.toLowerCase()));
+/** Says of each subject whether the filter, which is checked already, means it. Pure. */
+export function matcherOf({ tag, state, text, ids }: ScheduleFilter): (subject: FilterSubject) => boolean {
+  const known = ids && new Set(ids);
+  const wanted = text?.toLowerCase();
+  return (subject) => {
+    if (state !== undefined && subject.state !== state) return false;
+    if (known?.has(subject.id) === false) return false;
+    const { tags = [], tz = '', cron = [] } = subject.definition ?? {};
+    if (tag !== undefined && !tags.includes(tag)) return false;
+    if (wanted === undefined) return true;
+    const words = [subject.id, subject.name, subject.note ?? '', tz, ...cron];
+    return words.some((word) => word.toLowerCase().includes(wanted));
+  };
 }

@@ -1,10 +1,8 @@
 import { checkInteger } from '../config/check.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { calendarsOf } from '../domain/exclusions-definition.js';
-import type { ExplainedTick } from '../domain/exclusions-explain.js';
 import type { CompiledTiming } from '../domain/fire-times.js';
-import type { ExplainedTime } from '../domain/fire-times-explain.js';
-import { identityOf } from '../domain/ids.js';
+import { identityOf, tickRunId } from '../domain/ids.js';
 import { type Instant, parseInstant } from '../domain/instant.js';
 import { compileStored, type StoredPolicies } from '../domain/schedule.js';
 import { MAX_WAITING_RUNS, type ScheduleRecord } from '../redis/record.js';
@@ -13,10 +11,12 @@ import { checkRequestId } from './job-options.js';
 import {
   describeWhole,
   joinOutcomes,
+  type PreviewedTime,
   type ScheduleDescription,
   type ScheduleRunRow,
 } from './schedule-description.js';
 import { describeSchedule, type ScheduleInfo } from './schedule-info.js';
+import { scheduleNotFound } from './schedule-not-found.js';
 import type { SchedulesPort } from './schedules-port.js';
 
 /** Sent again with each repeat of the same change, which then has its effect once. */
@@ -56,18 +56,17 @@ export class ScheduleHandle {
     if (record?.kind !== 'schedule') return undefined;
     const info = describeSchedule(queueName, this.id, record);
     // A definition that this machine cannot compile is described without its ticks; the warnings say why.
-    const upcoming = await this.preview(10).catch((): ExplainedTime[] => []);
+    const upcoming = await this.preview(10).catch((): PreviewedTime[] => []);
     return describeWhole(info, upcoming, await this.runs(10));
   }
 
   /**
    * Its next `count` ticks as they would come now, each with what a clock change did to it and what was excluded before
-   * it; without jitter. Fewer if
-   * the schedule ends before.
+   * it; without jitter. Fewer if the schedule ends before.
    * @param count 1 to 1,000; defaults to 10.
    * @throws CarillonError NOT_FOUND, INVALID_OPTION
    */
-  async preview(count = 10): Promise<(ExplainedTime & Partial<ExplainedTick>)[]> {
+  async preview(count = 10): Promise<PreviewedTime[]> {
     checkInteger('count', count, 1, 1000);
     const { record, now } = await this.#read();
     const policies = JSON.parse(record.policies) as StoredPolicies;
@@ -119,14 +118,19 @@ export class ScheduleHandle {
   /**
    * Runs it now, beside its ticks. The run's id is `<schedule>@<now>+<request>`.
    * @param options.overlap `allow` (the default) starts at once, `policy` takes its turn behind open runs.
+   * @returns the schedule as it is now, and the run's id; no id for a request that is sent again after its run ended.
    * @throws CarillonError NOT_FOUND, QUEUE_BROKEN, QUOTA when it has as many open runs as it may
    */
-  async trigger(options: { overlap?: 'allow' | 'policy'; requestId?: string } = {}): Promise<ScheduleInfo> {
+  async trigger(
+    options: { overlap?: 'allow' | 'policy'; requestId?: string } = {},
+  ): Promise<ScheduleInfo & { runId: string | undefined }> {
     const requestId = requestOf(options);
     const suffix = `+${requestHash(requestId).toString('hex').slice(0, 12)}`;
     const inTurn = checkWord('overlap', options.overlap, ['allow', 'policy']) === 'policy';
     const record = await this.port.scripts.trigger(this.port.queueName, this.id, suffix, inTurn, requestId);
-    return describeSchedule(this.port.queueName, this.id, record);
+    const run = [...record.open, ...record.waiting].find((open) => open.suffix === suffix);
+    const runId = run && tickRunId(this.id, run.scheduledFor) + suffix;
+    return { ...describeSchedule(this.port.queueName, this.id, record), runId };
   }
 
   /**
@@ -193,15 +197,7 @@ export class ScheduleHandle {
   async #read(): Promise<{ record: ScheduleRecord; now: number }> {
     const { record, now } = await this.port.jobs.get(this.port.queueName, this.id);
     if (record?.kind === 'schedule') return { record, now };
-    throw new CarillonError(
-      'NOT_FOUND',
-      `the queue ${this.port.queueName} has no schedule ${JSON.stringify(this.id)}`,
-      {
-        field: 'scheduleId',
-        given: this.id,
-        todo: 'Check the id; `carillon schedules list` shows all.',
-      },
-    );
+    throw scheduleNotFound(this.port.queueName, this.id);
   }
 }
 

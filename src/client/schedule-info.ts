@@ -13,7 +13,7 @@ export interface ScheduleInfo {
   nextFireAt: number | undefined;
   /** The last tick that fired or was passed over. */
   last: number | undefined;
-  /** Ticks that fired. */
+  /** Ticks that ran or are sure to; a limit counts them. */
   count: number;
   /** Runs that were open when they were last looked at, and runs that wait for their turn. */
   open: ScheduleRun[];

@@ -15,6 +15,7 @@ const OF_ONE_JOB = [
   'duplicateWindow',
   'requestId',
   'timestamp',
+  'deadline',
   'deduplication',
 ] as const;
 

@@ -9,7 +9,7 @@ import { checkSchedule, type ScheduleDefinition, type StoredPolicies } from '../
 import { decodeRecord, type ScheduleRecord } from '../redis/record.js';
 import { newRequestId, requestHash } from '../redis/request-id.js';
 import { checkRequestId } from './job-options.js';
-import { checkFilter, matches, type ScheduleFilter } from './schedule-filter.js';
+import { checkFilter, matcherOf, type ScheduleFilter } from './schedule-filter.js';
 import { ScheduleHandle } from './schedule-handle.js';
 import { describeSchedule, type ScheduleInfo } from './schedule-info.js';
 import { writeOf } from './schedule-write.js';
@@ -25,16 +25,42 @@ const TRIES = 20;
 const LONGEST_REST = 100;
 const PAGE = 200;
 
+/** How schedules are changed that a filter means. */
+export interface ChangeManyOptions {
+  /** Only tells which schedules are meant. */
+  dryRun?: boolean;
+  /** Why they are paused or deleted, for people: up to 500 bytes. */
+  note?: string;
+  /** Of `trigger`: see {@link ScheduleHandle.trigger}. */
+  overlap?: 'allow' | 'policy';
+  /** Of `delete`: see {@link ScheduleHandle.delete}. */
+  cancelRuns?: boolean;
+  /** Sent again, the change has its effect once on each of them. */
+  requestId?: string;
+}
+
+/** What became of one of them. */
+export interface ChangedSchedule {
+  id: string;
+  done: boolean;
+  /** Why it was not done. */
+  problem: string | undefined;
+}
+
 /** What may be done to many schedules at once. */
 const CHANGES = {
   pause: (handle, { note = '', requestId }) => handle.pause({ note, requestId }),
   resume: (handle, { requestId }) => handle.resume({ requestId }),
-  trigger: (handle, { requestId }) => handle.trigger({ requestId }),
-  delete: (handle, { note = '', requestId }) => handle.delete({ reason: note, requestId }),
+  trigger: (handle, { overlap, requestId }) => handle.trigger({ ...(overlap && { overlap }), requestId }),
+  delete: (handle, { note = '', cancelRuns = false, requestId }) =>
+    handle.delete({ reason: note, cancelRuns, requestId }),
 } as const satisfies Record<
   string,
-  (handle: ScheduleHandle, options: { note: string | undefined; requestId: string }) => Promise<unknown>
+  (handle: ScheduleHandle, options: ChangeManyOptions & { requestId: string }) => Promise<unknown>
 >;
+
+/** A verb of {@link Schedules.change}. */
+export type ChangeVerb = keyof typeof CHANGES;
 
 /** The schedules of one queue: `queue.schedules`. */
 export class Schedules<Data = unknown, Name extends string = string, Opts = unknown> {
@@ -69,7 +95,7 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
    * @throws CarillonError INVALID_OPTION
    */
   async *list(filter: ScheduleFilter = {}): AsyncGenerator<ScheduleInfo> {
-    checkFilter(filter);
+    const isMeant = matcherOf(checkFilter(filter));
     const { jobs, queueName } = this.port;
     for (let bucket = 0; bucket < BUCKETS; bucket++) {
       let cursor = '0';
@@ -80,7 +106,7 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
           const record = readSchedule(bytes);
           if (record === undefined) continue;
           const info = describeSchedule(queueName, splitIdentity(identity).jobId, record);
-          if (matches(info, filter)) yield info;
+          if (isMeant({ ...info, name: info.template.name })) yield info;
         }
       } while (cursor !== '0');
     }
@@ -89,16 +115,14 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
   /**
    * Pauses, resumes, triggers or deletes every schedule that the filter means; an empty filter is refused, so that
    * nothing is deleted by a slip.
-   * @param options.note why they are paused or deleted, for people: up to 500 bytes.
-   * @param options.requestId sent again, the change has its effect once on each of them.
    * @returns what was done to each, or with `dryRun` what would be.
    * @throws CarillonError INVALID_OPTION
    */
   async change(
-    verb: keyof typeof CHANGES,
+    verb: ChangeVerb,
     filter: ScheduleFilter,
-    options: { dryRun?: boolean; note?: string; requestId?: string } = {},
-  ): Promise<{ id: string; done: boolean; problem: string | undefined }[]> {
+    options: ChangeManyOptions = {},
+  ): Promise<ChangedSchedule[]> {
     if (!Object.hasOwn(CHANGES, verb)) {
       refuse('verb', verb, 'is unknown', `Give one of ${Object.keys(CHANGES).join(', ')}.`);
     }
@@ -109,11 +133,11 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
     const given = options.requestId === undefined ? newRequestId() : checkRequestId(options.requestId);
     // As short as it may get: the id of each schedule is put behind it.
     const request = requestHash(given).toString('hex');
-    const results: { id: string; done: boolean; problem: string | undefined }[] = [];
+    const results: ChangedSchedule[] = [];
     for await (const { id } of this.list(filter)) {
       const problem = options.dryRun
         ? undefined
-        : await this.#changeOne(verb, id, { note: options.note, requestId: `${request}:${id}` });
+        : await this.#changeOne(verb, id, { ...options, requestId: `${request}:${id}` });
       results.push({ id, done: !options.dryRun && problem === undefined, problem });
     }
     return results;
@@ -133,9 +157,9 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
 
   /** One schedule's refusal does not stop the others. */
   async #changeOne(
-    verb: keyof typeof CHANGES,
+    verb: ChangeVerb,
     id: string,
-    options: { note: string | undefined; requestId: string },
+    options: ChangeManyOptions & { requestId: string },
   ): Promise<string | undefined> {
     try {
       await CHANGES[verb](this.get(id), options);

@@ -26,6 +26,8 @@ export interface RecordChange {
   lifo?: boolean;
   /** The deduplication that both the old and the new options hold. */
   deduplicationId?: string;
+  /** The new options hold a deadline. */
+  deadline?: boolean;
 }
 
 /** A changed or found record and Redis' clock in ms. */
@@ -95,6 +97,7 @@ export class JobScripts {
       change.priority ?? 0,
       change.lifo ? 1 : 0,
       change.deduplicationId ?? '',
+      change.deadline ? 1 : 0,
     ]);
   }
 

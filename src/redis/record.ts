@@ -20,7 +20,7 @@ import { type RecordState, stateOf } from '../domain/states.js';
  */
 export const RECORD_FORMAT = 1;
 
-/** The flag bits of a record's header. Two of them say one thing of a job and another of a schedule. */
+/** The flag bits of a record's header. Three of them say one thing of a job and another of a schedule. */
 export const FLAGS = {
   ver: 1,
   priority: 2,
@@ -34,6 +34,8 @@ export const FLAGS = {
   last: 32,
   /** The pending tick is the planner's to judge. */
   overdue: 64,
+  /** The options of a job hold its deadline. */
+  deadline: 64,
   /** It came while the schedule was paused. */
   resumed: 128,
 } as const;

@@ -45,6 +45,11 @@ const STATUS_ERRORS: Record<string, { code: ErrorCode; message: string; todo: st
       message: 'the time lies outside 1970-01-01 to 9999-12-31',
       todo: 'Give an earlier time.',
     },
+    PAST_DEADLINE: {
+      code: 'INVALID_OPTION',
+      message: 'the job would be due at its deadline or after it',
+      todo: 'Give a later deadline, or an earlier time.',
+    },
     ID_IN_USE: {
       code: 'ID_IN_USE',
       message: 'a schedule and a one-time job of one queue cannot share an id',

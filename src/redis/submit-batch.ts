@@ -27,6 +27,8 @@ export interface SubmitItem {
   timestamp: number | undefined;
   /** The options hold deduplication. */
   dedup: boolean;
+  /** So they do a deadline. */
+  deadline: boolean;
 }
 
 export interface SubmitResult {
@@ -109,6 +111,7 @@ export class SubmitBatch {
       (ordered ? FLAGS.priority : 0) |
       (item.timestamp === undefined ? 0 : FLAGS.timestamp) |
       (item.dedup ? FLAGS.dedup : 0) |
+      (item.deadline ? FLAGS.deadline : 0) |
       (item.chosen ? 0 : FLAGS.generated);
     bytes[start + 2] = crc16(this.#seed, bytes, idStart, restStart) & (BUCKETS - 1);
     writeUint(bytes, index, start + 3, 2);

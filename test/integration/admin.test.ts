@@ -73,6 +73,31 @@ describe('Admin', () => {
     expect(await admin.history({ limit: 1 })).toHaveLength(1);
   });
 
+  test('ends of one queue, of one job, over more than a page of others', async ({ task }) => {
+    const { spine, admin } = await setup(task);
+    await spine.submit('emails', [aJob('a'), aJob('b')]);
+    await spine.submit('emails2', [aJob('a')]);
+    for (const [queue, id] of [
+      ['emails', 'a'],
+      ['emails', 'b'],
+      ['emails2', 'a'],
+    ] as const)
+      await spine.jobs.cancel(queue, id, '', `${queue}${id}`);
+    const crowd = spine.client.pipeline();
+    for (let i = 0; i < 2500; i++) crowd.xadd(spine.keys.history, '*', 'job', `x:${i}`, 'what', 'cancelled');
+    await crowd.exec();
+    const jobsOf = async (options: Parameters<Admin['history']>[0]) =>
+      (await admin.history(options)).map(({ job }) => job);
+    expect(await jobsOf({ queue: 'emails' })).toEqual(['emails:b', 'emails:a']);
+    expect(await jobsOf({ queue: 'emails', jobId: 'a' })).toEqual(['emails:a']);
+    expect(await jobsOf({ queue: 'emails', jobId: 'none' })).toEqual([]);
+    expect(await jobsOf({ queue: 'x', limit: 1000 })).toHaveLength(1000);
+    await expect(admin.history({ jobId: 'a' })).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+      field: 'jobId',
+    });
+  });
+
   test('who leads, since when it was heard of', async ({ task }) => {
     const { spine, admin } = await setup(task);
     expect(await admin.leader()).toBeUndefined();

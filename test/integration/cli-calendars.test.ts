@@ -64,6 +64,66 @@ describe('calendars', () => {
   });
 });
 
+describe('what a schedule leaves out', () => {
+  test('schedules next tells dates and ranges without any server, and where ticks went', async ({ task }) => {
+    const cli = new InProcessCli(namespaceFor(task));
+    const flags = [
+      '--count',
+      '2',
+      '--after',
+      '2026-12-19T00:00:00Z',
+      '--exclude',
+      '2026-12-25',
+      '--on-excluded',
+      'next',
+    ];
+    const text = await cli.text('schedules', 'next', '0 9 * * 5', ...flags);
+    expect(text).toMatch(
+      /\n2026-12-26T09:00:00\+00:00 +2026-12-26T09:00:00\.000Z +2026-12-25T09:00:00\+00:00 excluded: 2026-12-25; moved to /,
+    );
+    const range = '2026-12-25T08:00:00Z..2026-12-25T10:00:00Z';
+    const { times } = await cli.json<{ times: { utc: string; excluded: unknown[] }[] }>(
+      'schedules', 'next', '0 9 * * *', '--count', '1', '--after', '2026-12-25T00:00:00Z', '--exclude', range, '--exclude', '2026-12-26..2026-12-27',
+    ); // biome-ignore format: one command
+    expect(times).toMatchObject([{ utc: '2026-12-28T09:00:00.000Z', excluded: [{}, {}] }]);
+  });
+
+  test('a calendar is read where one is named, for next and for upsert', async ({ task }) => {
+    const cli = new InProcessCli(namespaceFor(task));
+    await cli.text('calendars', 'set', 'uk', cli.file('uk.txt', '2026-12-25 # Christmas Day'));
+    const flags = ['--exclude', 'calendar:uk', '--on-excluded', 'next'];
+    const next = ['schedules', 'next', '0 9 * * 5', '--count', '1', '--after', '2026-12-19T00:00:00Z'];
+    expect(await cli.text(...next, ...flags)).toContain(
+      '(Christmas Day) of calendar uk, version 1; moved to 2026-12-26T',
+    );
+    await cli.text('schedules', 'upsert', 'q', 's', '--cron', '0 9 * * 5', '--missed', 'skip', ...flags);
+    expect(await cli.json('schedules', 'get', 'q', 's')).toMatchObject({
+      definition: { exclude: [{ calendar: 'uk' }], onExcluded: 'next' },
+    });
+    expect(await cli.run('calendars', 'delete', 'uk')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('q:s'),
+    });
+    expect(await cli.run(...next, '--exclude', 'calendar:us')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('NOT_FOUND'),
+    });
+  });
+
+  test.each([
+    ['--exclude', '2026-02-30'],
+    ['--exclude', '2026-12-26..2026-12-25'],
+    ['--exclude', 'calendar:'],
+    ['--on-excluded', 'next'],
+  ])('%s %s is refused', async (flag, value) => {
+    const cli = new InProcessCli(namespaceFor('refused'));
+    expect(await cli.run('schedules', 'next', '0 9 * * *', flag, value)).toMatchObject({
+      code: 2,
+      stdout: '',
+    });
+  });
+});
+
 describe('queues forecast', () => {
   test('tells each queue with its histogram, and the peaks', async ({ task }) => {
     const cli = new InProcessCli(namespaceFor(task));

@@ -43,7 +43,7 @@ describe('schedules next of an expression', { timeout: 60_000 }, () => {
       '2027-03-13T12:00:00Z',
     );
     expect(times).toEqual([
-      { at: Date.parse(utc), utc, local, notes: [expect.objectContaining({ change: 'gap' })] },
+      { at: Date.parse(utc), utc, local, notes: [expect.objectContaining({ change: 'gap' })], excluded: [] },
     ]);
   });
 
@@ -136,11 +136,11 @@ describe('schedules that are stored', { timeout: 60_000 }, () => {
       template,
     });
 
-    const stored = await cli.json<{ preview: { at: number }[] }>('schedules', 'get', 'billing', 'nightly');
+    const stored = await cli.json<{ upcoming: { at: number }[] }>('schedules', 'get', 'billing', 'nightly');
     expect(stored).toMatchObject({ id: 'nightly', definition, template });
-    const following = await cli.json<NextDocument>('schedules', 'next', 'billing', 'nightly', '--count', '5');
+    const following = await cli.json<NextDocument>('schedules', 'next', 'billing', 'nightly');
     expect(following).toMatchObject({ when: '30 2 * * * Europe/London', tz: 'Europe/London' });
-    expect(following.times.map(({ at }) => at)).toEqual(stored.preview.map(({ at }) => at));
+    expect(following.times.map(({ at }) => at)).toEqual(stored.upcoming.map(({ at }) => at));
     for (const { utc } of following.times) expect(utc).toMatch(tick);
 
     expect(await cli.text('schedules', 'pause', 'billing', 'nightly', '--note', 'audit')).toBe(

@@ -68,6 +68,18 @@ describe('jobs of the timers', () => {
     expect(await ours.backend.shard.client.hlen(ours.backend.shard.keys.dedup('q'))).toBe(0);
   });
 
+  test('a job with a deadline stays: BullMQ would run it, however late', async ({ task }) => {
+    const { stock, ours } = await bullmqPair(task);
+    await ours.add('x', {}, { jobId: 'a', delay: HOUR, deadline: Date.now() + 2 * HOUR });
+    expect(await returnDelayed(ours)).toEqual({
+      ...NOTHING,
+      left: 1,
+      examples: [{ id: 'a', reason: 'it has a deadline, which BullMQ does not know' }],
+    });
+    expect(await stock.getJob('a')).toBeUndefined();
+    expect(await ours.getJobState('a')).toBe('delayed');
+  });
+
   test('paused jobs stay, and one whose id BullMQ holds', async ({ task }) => {
     const { stock, ours } = await bullmqPair(task);
     await ours.add('x', {}, { jobId: 'resting', delay: HOUR });

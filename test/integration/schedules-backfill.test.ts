@@ -39,7 +39,7 @@ describe('backfill', () => {
     const worker = await HandWorker.start(world, { holdAll: true });
     expect(iso(await s.backfill(morning))).toEqual(ticks);
     for (const tick of ticks) {
-      await world.passTo((await world.now()) + 250);
+      await world.look();
       await worker.idle();
       expect(worker.running).toEqual([runIdOf('s', tick)]);
       await worker.end(runIdOf('s', tick));
@@ -52,16 +52,19 @@ describe('backfill', () => {
     expect(worker.running).toEqual([runIdOf('s', at('13:00:00'))]);
   });
 
-  test('overlap allow: beside each other, as many as may be open', async ({ task }) => {
-    const { world, s } = await worldOf(task, { ...hourly, overlap: 'allow', maxOpenRuns: 2 });
-    await s.backfill({ ...morning, overlap: 'allow' });
-    await world.settle();
-    expect(await world.runs('s')).toEqual(ticks.slice(0, 2));
-    await world.endRuns();
-    await world.passTo((await world.now()) + 250);
-    expect(await world.runs('s')).toEqual(ticks);
-    await expectHealthy(world.spine, 'leader', 'orphan');
-  });
+  test.for(['allow', 'skip', 'bufferAll'] as const)(
+    'overlap allow of a schedule with %s: beside each other, as many as may be open',
+    async (own, { task }) => {
+      const { world, s } = await worldOf(task, { ...hourly, overlap: own, maxOpenRuns: 2 });
+      await s.backfill({ ...morning, overlap: 'allow' });
+      await world.settle();
+      expect(await world.runs('s')).toEqual(ticks.slice(0, 2));
+      await world.endRuns();
+      await world.look();
+      expect(await world.runs('s')).toEqual(ticks);
+      await expectHealthy(world.spine, 'leader', 'orphan');
+    },
+  );
 
   test('what ran before does not run again, as the ledger remembers; rerun runs it under another id', async ({
     task,
@@ -91,7 +94,7 @@ describe('backfill', () => {
     await HandWorker.start(world);
     await s.backfill({ from: at('09:00:00'), to: at('09:00:00') });
     await world.settle();
-    await world.passTo((await world.now()) + 250);
+    await world.look();
     expect(iso(await s.backfill({ ...morning, dryRun: true }))).toEqual([ticks[0], ticks[2]]);
     expect(await s.runs()).toEqual([]);
   });
@@ -144,7 +147,7 @@ describe('backfill', () => {
     for (let i = 0; i < 3; i++) {
       await world.settle();
       await world.endRuns();
-      await world.passTo((await world.now()) + 250);
+      await world.look();
     }
     expect(await world.runs('ended')).toEqual(ticks.slice(0, 2));
     expect(await ended.describe()).toMatchObject({ state: 'ended', waiting: [] });

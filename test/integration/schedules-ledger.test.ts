@@ -131,7 +131,7 @@ describe('the ledger', () => {
     await world.schedules.upsert('s', { ...minutely, cron: '0 * * * *', overlap: 'bufferAll' });
     for (let i = 1; i < 4; i++) {
       await world.endRuns();
-      await world.passTo((await world.now()) + 250);
+      await world.look();
     }
     expect(await world.ledger('s')).toEqual(minutes(0, 2).map((time) => `dispatched ${time}`));
     expect(await world.schedules.get('s').describe()).toMatchObject({

@@ -38,6 +38,8 @@ describe('list', () => {
     ['an expression', { text: '0 3' }, ['dunning', 'invoices', 'over', 'report']],
     ['a note', { text: 'the law' }, ['dunning']],
     ['all conditions at once', { tag: 'nightly', state: 'scheduled', text: 'o' }, ['invoices', 'report']],
+    ['some of these ids', { ids: ['ping', 'report', 'gone'], text: 'r' }, ['report']],
+    ['no ids', { ids: [] }, []],
     ['none', { tag: 'billing', text: 'london' }, []],
   ])('by %s', async (what, filter, expected) => {
     const world = await town({ name: `list ${what}` });
@@ -47,6 +49,7 @@ describe('list', () => {
   test.each([
     ['an empty tag', { tag: '' }, 'filter.tag'],
     ['a text that is none', { text: 5 }, 'filter.text'],
+    ['ids that are none', { ids: 'ping' }, 'filter.ids'],
     ['an unknown state', { state: 'active' }, 'filter.state'],
     ['a state by a name of every object', { state: 'constructor' }, 'filter.state'],
     ['an unknown condition', { tags: 'billing' }, 'filter.tags'],
@@ -112,6 +115,18 @@ describe('change', () => {
     await world.schedules.change('delete', { state: 'scheduled', tag: 'billing' }, { note: 'sold' });
     expect(await ids(world, {})).toEqual(['dunning', 'over', 'ping', 'report']);
     expect(await world.history()).toEqual(['deleted 2026-01-16T03:00:00Z sold']);
+  });
+
+  test('trigger in turn, then delete with the runs that no worker has fetched', async ({ task }) => {
+    const world = await town(task);
+    await world.schedules.change('trigger', { tag: 'nightly' });
+    await world.schedules.change('trigger', { tag: 'nightly' }, { overlap: 'policy' });
+    const open = await world.runIds();
+    expect(open).toHaveLength(2);
+    await world.schedules.change('delete', { ids: ['report'] }, { cancelRuns: true });
+    expect(await world.runIds()).toEqual(open.filter((runId) => runId.startsWith('invoices')));
+    await world.schedules.change('delete', { ids: ['invoices'] });
+    expect(await world.runIds()).toHaveLength(1);
   });
 
   test.each([

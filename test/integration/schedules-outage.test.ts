@@ -133,22 +133,15 @@ describe.each([
     expect(worker.running).toHaveLength(ids.length);
     await before.stop();
 
-    /** Lets what waits have its turn: at each look one more may start. */
-    const drain = async () => {
-      for (let look = 0; look < 30; look++) {
-        await worker.idle();
-        await world.passTo((await world.now()) + 250);
-      }
-    };
     await world.setClock(outage.back);
     await world.startScheduler();
     await world.settle();
-    await drain();
+    await world.lookUntil(Date.parse(outage.tick) - 60_000, () => worker.idle());
     await world.passTo(outage.tick);
     await worker.idle();
     await world.passTo(Date.parse(outage.tick) + 60_000);
     for (const policies of ids) await worker.end(runIdOf(name(policies), outage.first));
-    await drain();
+    await world.lookUntil(Date.parse(outage.after) - 60_000, () => worker.idle());
     await world.passTo(outage.after);
     await worker.idle();
 
@@ -180,12 +173,12 @@ test('all runs in order, one at a time, never dropped by overlap skip: a worker 
   for (let done = 0; done < ticks.length; done++) {
     await worker.started((done + 1) * 2);
     // Nothing more comes while a run is under way.
-    await world.passTo((await world.now()) + 250);
+    await world.look();
     await worker.idle();
     const time = ticks[done] as string;
     expect(worker.running.toSorted()).toEqual([runIdOf('allow', time), runIdOf('skip', time)]);
     for (const runId of worker.running) await worker.end(runId);
-    await world.passTo((await world.now()) + 250);
+    await world.look();
   }
   expect(worker.most).toBe(2);
   for (const id of ['skip', 'allow']) {

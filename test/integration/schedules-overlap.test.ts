@@ -16,11 +16,6 @@ async function worldOf(name: string, fence: 'on' | 'off' = 'on', start = '11:59:
   return { world, logger };
 }
 
-/** Lets runs that wait have their turn; a look is taken each 250 ms. */
-async function look(world: ScheduleWorld): Promise<void> {
-  await world.passTo((await world.now()) + 250);
-}
-
 /** How many runs of a schedule its record holds. */
 async function held(world: ScheduleWorld, id: string) {
   const info = await world.schedules.get(id).describe();
@@ -67,7 +62,7 @@ describe.each(['on', 'off'] as const)('overlap, fence check %s', (fence) => {
     await worker.started(2);
     for (let ended = 0; ended < 4; ended++) {
       for (const runId of worker.running) await worker.end(runId);
-      await look(world);
+      await world.look();
       await worker.idle();
       expect(worker.running.length).toBe([2, 1, 1, 0][ended]);
     }
@@ -120,7 +115,7 @@ describe.each(['on', 'off'] as const)('overlap, fence check %s', (fence) => {
     await world.passTo(at('12:02:00'));
     expect(await held(world, 's')).toEqual({ open: ['12:00'], waiting: ['12:02'] });
     await worker.end(runIdOf('s', at('12:00:00')));
-    await look(world);
+    await world.look();
     await worker.started(2);
     expect(worker.starts).toEqual([runIdOf('s', at('12:00:00')), runIdOf('s', at('12:02:00'))]);
     expect(await world.ledger('s')).toEqual([
@@ -147,7 +142,7 @@ describe.each(['on', 'off'] as const)('overlap, fence check %s', (fence) => {
     expect(await held(world, 'cancelOther')).toEqual({ open, waiting: ['12:03'] });
     expect(await held(world, 'allow')).toEqual({ open, waiting: ['12:02', '12:03'] });
     for (const overlap of policies) await worker.end(runIdOf(overlap, at('12:00:00')));
-    await look(world);
+    await world.look();
     expect(await held(world, 'bufferAll')).toEqual({ open: ['12:01', '12:02'], waiting: ['12:03'] });
     expect(await held(world, 'allow')).toEqual({ open: ['12:01', '12:02'], waiting: ['12:03'] });
     await worker.started(11);
@@ -213,7 +208,7 @@ describe.each(['on', 'off'] as const)('overlap, fence check %s', (fence) => {
     for (const minute of ['12:00', '12:01', '12:02', '12:03']) await world.passTo(at(`${minute}:00`));
     await worker.started(1);
     await worker.end(runIdOf('s', at('12:00:00')));
-    await look(world);
+    await world.look();
     await worker.started(2);
     expect(worker.starts).toEqual([runIdOf('s', at('12:00:00')), runIdOf('s', at('12:03:00'))]);
     expect(await world.ledger('s')).toEqual([
@@ -304,7 +299,7 @@ describe('a run is open until it has ended', () => {
       await world.passTo(at(`${minute}:00`));
       await worker?.idle();
       await remove(world);
-      await look(world);
+      await world.look();
       if (how === 'obliterated') await worker?.idle();
     }
     for (const overlap of ['skip', 'bufferAll', 'cancelOther']) {
@@ -433,7 +428,7 @@ describe('runTimeout', () => {
     await worker.started(1);
     await world.passTo((await world.now()) + 999);
     expect((await held(world, 's')).waiting).toHaveLength(1);
-    await world.passTo((await world.now()) + 250);
+    await world.look();
     await worker.started(2);
     expect(await world.ledger('s')).toEqual([
       'backfilled 2026-01-10T13:00:00Z',

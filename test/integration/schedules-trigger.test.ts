@@ -74,7 +74,7 @@ describe('trigger', () => {
       await worker.started(worker.starts.length);
       await worker.idle();
       for (const runId of worker.running) await worker.end(runId);
-      await world.passTo((await world.now()) + 250);
+      await world.look();
       await worker.idle();
       expect(worker.running).toEqual([next]);
     }

@@ -18,6 +18,7 @@ export function aJob(jobId: string, over: Partial<SubmitItem> = {}): SubmitItem 
     lifo: false,
     timestamp: undefined,
     dedup: false,
+    deadline: false,
     ...over,
   };
 }

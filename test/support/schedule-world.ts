@@ -132,6 +132,33 @@ export class ScheduleWorld {
     for (let at = (await this.now()) + step; at <= Date.parse(end); at += step) await this.passTo(at);
   }
 
+  /** Moves the clock to when runs that wait are looked at next, or a little on where none does. */
+  async look(): Promise<void> {
+    const now = await this.now();
+    const looks = await this.#looks(now);
+    await this.passTo(looks.length > 0 ? Math.min(...looks) : now + 250);
+  }
+
+  /** Lets what waits have its turn up to `end`: an ISO text or ms; `between` is done before each look. */
+  async lookUntil(end: string | number, between: () => Promise<void>): Promise<void> {
+    const until = typeof end === 'number' ? end : Date.parse(end);
+    for (;;) {
+      await between();
+      const next = Math.min(...(await this.#looks(await this.now())));
+      if (next > until) break;
+      await this.passTo(next);
+    }
+    await this.passTo(until);
+  }
+
+  /** When each schedule is looked at for the sake of its waiting runs; ms. */
+  async #looks(now: number): Promise<number[]> {
+    const ids = (await this.list()).map(({ id }) => id);
+    const found = await Promise.all(ids.map((id) => this.spine.jobs.get(QUEUE, id)));
+    const looks = found.map(({ record }) => (record?.kind === 'schedule' ? record.check : 0));
+    return looks.filter((at) => at > now);
+  }
+
   /** Waits until nothing is due and nothing asks for the planner. */
   async settle(): Promise<void> {
     const { client, keys } = this.spine;

@@ -131,7 +131,7 @@ function readQuarantined(bytes: Buffer): unknown {
   };
 }
 
-const ENDS = ['', 'run', 'cancelled', 'replaced', 'deleted'];
+const ENDS = ['', 'run', 'cancelled', 'replaced', 'deleted', 'expired'];
 
 /** An ended identity: when, how, the answers of its requests, and the last tick of a schedule. */
 function readSpent(bytes: Buffer): unknown {

@@ -40,10 +40,12 @@ describe('help', () => {
         'carillon dev',
         'carillon scheduler',
         'carillon doctor',
-        ...['add', 'list', 'get', 'cancel', 'reschedule', 'pause', 'resume', 'promote'].map(
+        ...['add', 'list', 'get', 'history', 'cancel', 'reschedule', 'pause', 'resume', 'promote'].map(
           (v) => `jobs ${v}`,
         ),
-        ...['list', 'next', 'get', 'upsert', 'pause', 'resume', 'delete'].map((v) => `schedules ${v}`),
+        ...'list next describe runs upsert pause resume trigger backfill delete'
+          .split(' ')
+          .map((v) => `schedules ${v}`),
         'queues list',
         ...['list', 'release', 'discard'].map((v) => `quarantine ${v}`),
       ]),
