@@ -22,7 +22,7 @@ local mine = leader[1] == holder and tonumber(leader[2]) == token
 local age = math.max(0, now - (tonumber(leader[3]) or 0))
 
 if verb == 'release' then
-  if mine then redis.call('HDEL', key, 'holder', 'beat') end
+  if mine then redis.call('HDEL', key, 'holder', 'beat', 'ttl') end
   return { 'RELEASED' }
 end
 if token > 0 then
@@ -43,5 +43,5 @@ for _, fence in ipairs(redis.call('HVALS', tag .. ':fence')) do
   highest = math.max(highest, fenceToken)
 end
 local kept = leader[4] or (number .. '|' .. epoch)
-redis.call('HSET', key, 'holder', holder, 'token', string.format('%.0f', highest + 1), 'beat', now, 'epoch', kept)
+redis.call('HSET', key, 'holder', holder, 'token', string.format('%.0f', highest + 1), 'beat', now, 'ttl', stale, 'epoch', kept)
 return { 'ACQUIRED', highest + 1, kept, now }

@@ -54,6 +54,7 @@ end
 -- What waits already, and what a repeat of this call would only be answered, takes no new place.
 local function takesNoPlace(item)
   if redis.call('HEXISTS', tag .. ':' .. item.bucket .. ':jobs', item.identity) == 1 then return true end
+  if hasFlag(item.recordFlags, FLAG_DEDUP) and isDuplicate(tag, base, queueName, item, now) then return true end
   local _, _, ended = readSpent(tag, item.bucket, item.identity, not item.chosen)
   return ended and (not item.chosen or answeredBefore(ended, call .. struct.pack('>I2', item.index)))
 end

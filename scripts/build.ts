@@ -14,8 +14,8 @@ const OUT = join(ROOT, 'dist');
 /** Built beside and moved into place, so that a build under way never shows a half-empty dist/. */
 const STAGE = join(ROOT, `dist.${process.pid}`);
 
-/** The command line is run, never required. */
-const ESM_ONLY = 'cli';
+/** The command line, and its benches, are run, never required. */
+const ESM_ONLY = ['cli', 'bench'];
 
 const shared: BuildOptions = {
   platform: 'node',
@@ -30,7 +30,9 @@ async function main(): Promise<void> {
   const sources = (await readdir(join(ROOT, 'src'), { recursive: true, withFileTypes: true }))
     .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
     .map((entry) => join(entry.parentPath, entry.name));
-  const library = sources.filter((file) => !file.startsWith(join(ROOT, 'src', ESM_ONLY, '/')));
+  const library = sources.filter(
+    (file) => !ESM_ONLY.some((folder) => file.startsWith(join(ROOT, 'src', folder, '/'))),
+  );
 
   await refuseImportMeta(library);
   try {
@@ -85,14 +87,19 @@ async function declarationsForCommonJs(): Promise<void> {
   for (const entry of await readdir(STAGE, { recursive: true, withFileTypes: true })) {
     const file = join(entry.parentPath, entry.name);
     const path = file.slice(STAGE.length + 1);
-    if (!entry.name.endsWith('.d.ts') || path.startsWith('cjs') || path.startsWith(ESM_ONLY)) continue;
+    if (
+      !entry.name.endsWith('.d.ts') ||
+      path.startsWith('cjs') ||
+      ESM_ONLY.some((folder) => path.startsWith(`${folder}/`))
+    )
+      continue;
     await cp(file, join(cjs, path));
   }
   await writeFile(join(cjs, 'package.json'), `${JSON.stringify({ type: 'commonjs' })}\n`);
 }
 
 async function makeExecutable(): Promise<void> {
-  const main = join(STAGE, ESM_ONLY, 'main.js');
+  const main = join(STAGE, 'cli', 'main.js');
   const exists = await access(main).then(
     () => true,
     () => false,

@@ -3,12 +3,12 @@
 import { parseArgs } from 'node:util';
 import { Admin, Queue } from 'carillon';
 import { Redis } from 'ioredis';
+import { RedisClock } from '../../src/bench/redis-clock.js';
 import { Child } from './child.js';
 import { loadCrontabFiles } from './crontab-files.js';
 import { addJobs, expectTicks } from './jobs.js';
 import { type PrivateRedis, startPrivateRedis } from './private-redis.js';
 import { Progress } from './progress.js';
-import { RedisClock } from './redis-clock.js';
 import { resultTable } from './result-table.js';
 import { Tally } from './tally.js';
 import type { RunsMessage } from './worker.js';

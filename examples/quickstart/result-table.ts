@@ -1,5 +1,6 @@
 import Table from 'cli-table3';
-import { type Group, percentile } from './tally.js';
+import { percentile } from '../../src/bench/figures.js';
+import type { Group } from './tally.js';
 
 /** What was expected of each group and what came of it. */
 export function resultTable(groups: readonly Group[]): string {

@@ -86,9 +86,3 @@ export class Tally {
     return this.groups.every(({ lost, doubled, early }) => lost + doubled + early === 0);
   }
 }
-
-/** The value below which a share of the values lies; NaN of none. */
-export function percentile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
-}

@@ -1,8 +1,8 @@
-// A worker on BullMQ alone, in a process of its own: it imports nothing of Carillon. It tells its parent each run's id
-// and when its handler started by Redis' clock.
+// A worker on BullMQ alone, in a process of its own: of Carillon it imports only the benches' stopwatch. It tells its
+// parent each run's id and when its handler started by Redis' clock.
 import { Worker } from 'bullmq';
 import { Redis } from 'ioredis';
-import { RedisClock } from './redis-clock.js';
+import { RedisClock } from '../../src/bench/redis-clock.js';
 
 /** What the parent hears: run ids and start times (ms), in order. */
 export interface RunsMessage {

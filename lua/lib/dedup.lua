@@ -3,10 +3,10 @@
 --- @include "bullmq/deduplicateJob"
 --- @include "dedup-hand-over"
 
-local function readDedup(tag, queueName, id, now)
-  local key = tag .. ':dedup:' .. queueName
-  local entry = redis.call('HGET', key, id)
-  if not entry then return nil end
+-- The entry that holds, or nil; then also whether one stands that holds no more. Reads only.
+local function findDedup(tag, queueName, id, now)
+  local entry = redis.call('HGET', tag .. ':dedup:' .. queueName, id)
+  if not entry then return nil, false end
   local found = {}
   local p
   found.inc, found.expiry, found.bucket, p = struct.unpack('>I7I6B', entry)
@@ -14,12 +14,27 @@ local function readDedup(tag, queueName, id, now)
   found.identity = queueName .. ':' .. found.jobId
   local text = redis.call('HGET', tag .. ':' .. found.bucket .. ':jobs', found.identity)
   local read, record = pcall(decodeRecord, text or '')
-  if (found.expiry > 0 and found.expiry <= now) or not read or record.inc ~= found.inc then
-    redis.call('HDEL', key, id)
-    return nil
-  end
+  if (found.expiry > 0 and found.expiry <= now) or not read or record.inc ~= found.inc then return nil, true end
   found.record = record
   return found
+end
+
+local function readDedup(tag, queueName, id, now)
+  local found, stale = findDedup(tag, queueName, id, now)
+  if stale then redis.call('HDEL', tag .. ':dedup:' .. queueName, id) end
+  return found
+end
+
+-- Whether the item is a duplicate of a job here or in BullMQ, or takes the place of one here. Reads only.
+local function isDuplicate(tag, base, queueName, item, now)
+  local options = deduplicationOf(decodeRecord(itemText(item, STATE_SCHEDULED, 0, '')))
+  if not options then return false end
+  if findDedup(tag, queueName, options.id, now) then return true end
+  if openQueue(base, queueName).broken then return false end
+  local prefix = base .. queueName .. ':'
+  local other = redis.call('GET', prefix .. 'de:' .. options.id)
+  if not other or redis.call('EXISTS', prefix .. other) == 0 then return false end
+  return not (options.replace and redis.call('ZSCORE', prefix .. 'delayed', other))
 end
 
 local function writeDedup(tag, queueName, id, inc, expiry, bucket, jobId)

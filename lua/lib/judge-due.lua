@@ -31,6 +31,7 @@ local function parkEntry(tag, entry, record, reason, now)
   countRecord(entry.queueName, record, 1)
   redis.call('HSET', entry.change.at .. ':jobs', entry.identity, encodeRecord(record))
   redis.call('ZADD', entry.change.at .. ':parked', entry.fire, entry.identity)
+  if record.kind == KIND_SCHEDULE then redis.call('ZREM', entry.change.at .. ':plan', entry.identity) end
   unindexEntry(entry)
   trouble[#trouble + 1] = 'QUEUE_BROKEN ' .. entry.queueName .. ' ' .. reason
 end

@@ -1,9 +1,8 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Redis } from 'ioredis';
 import { CarillonError } from '../domain/errors.js';
+import { askRedis, freePort, isServedOn, redisUrl } from '../support/redis-process.js';
 
 /** Who runs in the folder: what its lock file says. */
 interface Running {
@@ -77,7 +76,7 @@ export class DevFolder {
     for (;;) {
       const { pid, port } = this.#readLock();
       if (pid === undefined || !isAlive(pid)) return undefined;
-      if (port !== undefined && (await this.isServedOn(port))) return { pid, url: urlOf(port) };
+      if (port !== undefined && (await isServedOn(port, this.data))) return { pid, url: redisUrl(port) };
       // A process of that id that serves nothing here is somebody else's.
       if (performance.now() > deadline) return undefined;
       await pause(LOOK_AGAIN);
@@ -87,26 +86,16 @@ export class DevFolder {
   /** A Redis that works on this folder's data would spoil it together with a second one. */
   async #stopLeftOver(): Promise<void> {
     const { port } = this.#readLock();
-    if (port === undefined || !(await this.isServedOn(port))) return;
-    await ask(port, (client) => client.shutdown('NOSAVE')).catch(() => undefined);
+    if (port === undefined || !(await isServedOn(port, this.data))) return;
+    await askRedis(port, (client) => client.shutdown('NOSAVE')).catch(() => undefined);
     const deadline = performance.now() + BEGINS;
-    while (await this.isServedOn(port)) {
+    while (await isServedOn(port, this.data)) {
       if (performance.now() > deadline) {
         throw new CarillonError('TIMEOUT', `a Redis on port ${port} holds ${this.data} and does not stop`, {
           todo: 'End that redis-server, then start `carillon dev` again.',
         });
       }
       await pause(LOOK_AGAIN);
-    }
-  }
-
-  /** Whether the Redis on a port works on this folder's data. */
-  async isServedOn(port: number): Promise<boolean> {
-    try {
-      const [, dir] = await ask(port, (client) => client.config('GET', 'dir') as Promise<string[]>);
-      return dir === this.data;
-    } catch {
-      return false;
     }
   }
 
@@ -117,39 +106,6 @@ export class DevFolder {
       return {};
     }
   }
-}
-
-export function urlOf(port: number): string {
-  return `redis://127.0.0.1:${port}`;
-}
-
-async function ask<T>(port: number, question: (client: Redis) => Promise<T>): Promise<T> {
-  const client = new Redis(urlOf(port), {
-    lazyConnect: true,
-    connectTimeout: 1000,
-    commandTimeout: 2000,
-    maxRetriesPerRequest: 0,
-    retryStrategy: () => null,
-  });
-  client.on('error', () => undefined);
-  try {
-    await client.connect();
-    return await question(client);
-  } finally {
-    client.disconnect();
-  }
-}
-
-/** A port of 127.0.0.1 that nobody listens on: `wanted`, or any for 0; undefined when it is taken. */
-function freePort(wanted: number): Promise<number | undefined> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', () => resolve(undefined));
-    server.listen(wanted, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' ? address?.port : undefined));
-    });
-  });
 }
 
 function isAlive(pid: number): boolean {

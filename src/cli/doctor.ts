@@ -20,7 +20,10 @@ export function addDoctor(program: Command): void {
     .command('doctor')
     .description('say what is wrong with a live namespace, its Redis and its queues')
     .option('--pause <duration>', 'between the two looks (default: 1s)')
-    .option('--stale-after <duration>', 'a leader’s heartbeat older than this is nobody’s (default: 15s)')
+    .option(
+      '--stale-after <duration>',
+      'a leader’s heartbeat older than this is nobody’s (default: 1.5 times its TTL)',
+    )
     .addHelpText('after', HELP)
     .action(examine);
 }
@@ -30,7 +33,8 @@ async function examine(options: { pause?: string; staleAfter?: string }, command
   const { resolveDoctorOptions } = await import('../client/doctor.js');
   const checked = resolveDoctorOptions({
     pause: options.pause && durationArgument(options.pause, 'pause'),
-    staleAfter: options.staleAfter && durationArgument(options.staleAfter, 'stale-after'),
+    staleAfter:
+      options.staleAfter === undefined ? undefined : durationArgument(options.staleAfter, 'stale-after'),
   });
   const report = await withAdmin(settings, (admin) => admin.doctor(checked));
   if (!report.healthy) process.exitCode = 1;

@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
+import { BENCHES } from '../bench/benches.js';
 import { packageRoot } from '../support/package-root.js';
 import { addApply } from './apply.js';
+import { addBench } from './bench.js';
 import { addCalendars } from './calendars.js';
 import { addDev } from './dev.js';
 import { addDoctor } from './doctor.js';
@@ -25,8 +27,11 @@ Examples:
 Settings, the former over the latter: flags, environment (CARILLON_REDIS_URL or REDIS_URL, CARILLON_PREFIX,
 CARILLON_NAMESPACE, CARILLON_CONFIG), the file of --config, defaults. Exit codes: 0 done, 1 failed, 2 wrong usage.`;
 
-/** The whole command line; each command loads what it needs when it runs. */
-export function createProgram(): Command {
+/**
+ * The whole command line; each command loads what it needs when it runs.
+ * @param benches what `bench` offers.
+ */
+export function createProgram(benches = BENCHES): Command {
   const program = new Command('carillon')
     .description('Timers for BullMQ: jobs and schedules that fire on time.')
     .version(version(), '-V, --version', 'print the version')
@@ -53,12 +58,12 @@ export function createProgram(): Command {
   addApply(program);
   addExport(program);
   addDoctor(program);
+  addBench(program, benches);
   return program;
 }
 
 /** Runs one command line. @returns the exit code; nothing is thrown. */
-export async function run(args: readonly string[]): Promise<number> {
-  const program = createProgram();
+export async function run(args: readonly string[], program = createProgram()): Promise<number> {
   try {
     await program.parseAsync([...args], { from: 'user' });
     return process.exitCode === undefined ? 0 : Number(process.exitCode);

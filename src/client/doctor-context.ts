@@ -11,8 +11,8 @@ export interface DoctorContext {
   /** What stands before a BullMQ queue's name in its keys. */
   readonly base: string;
   readonly findings: Findings;
-  /** A heartbeat older than this (ms) is nobody's. */
-  readonly staleAfter: number;
+  /** A heartbeat older than this (ms) is nobody's; undefined to go by the leader's own TTL. */
+  readonly staleAfter: number | undefined;
   /** The buckets to look at: those whose keys have their types. */
   readonly buckets: readonly number[];
   /** Redis' clock in ms, or the test kit's. */

@@ -12,25 +12,39 @@ export interface Leader {
   epoch: string;
   /** ms since its last heartbeat; undefined without a holder. */
   beatAge: number | undefined;
+  /** ms; a heartbeat older than this may be taken over. Undefined without a holder. */
+  ttl: number | undefined;
 }
+
+/** A heartbeat may be late by this share of the TTL before its sender counts as gone. */
+const LATE = 1.5;
+/** Of a leader that did not tell its TTL: the scheduler's default, ms. */
+const DEFAULT_TTL = 10_000;
+
+const FIELDS = ['holder', 'token', 'beat', 'epoch', 'ttl'] as const;
 
 /** Reads who leads; undefined when nobody ever did. `now` in ms of Redis' clock. */
 export async function readLeader(
   { client, keys }: Pick<DoctorContext, 'client' | 'keys'>,
   now: number,
 ): Promise<Leader | undefined> {
-  const [holder, token, beat, epoch] = await client.hmget(keys.leader, 'holder', 'token', 'beat', 'epoch');
+  const [holder, token, beat, epoch, ttl] = await client.hmget(keys.leader, ...FIELDS);
   if (token === null || token === undefined) return undefined;
   return {
     holder: holder ?? undefined,
     token: Number(token),
     epoch: epoch ?? '',
     beatAge: holder && beat ? Math.max(0, now - Number(beat)) : undefined,
+    ttl: holder && ttl ? Number(ttl) : undefined,
   };
 }
 
-export function isServed({ staleAfter }: DoctorContext, leader: Leader | undefined): boolean {
-  return leader?.beatAge !== undefined && leader.beatAge < staleAfter;
+export function isServed(context: DoctorContext, leader: Leader | undefined): boolean {
+  return leader?.beatAge !== undefined && leader.beatAge < staleAfter(context, leader.ttl);
+}
+
+function staleAfter(context: DoctorContext, ttl: number | undefined): number {
+  return context.staleAfter ?? (ttl ?? DEFAULT_TTL) * LATE;
 }
 
 /** Whether somebody leads; without anything pending nobody need. */
@@ -53,11 +67,15 @@ export async function checkFences(context: DoctorContext): Promise<void> {
 async function fenceProblems(context: DoctorContext): Promise<Problem[]> {
   const { client, keys } = context;
   const [fences, told] = replies(
-    await client.multi().hgetall(keys.fence).hmget(keys.leader, 'holder', 'token', 'beat', 'epoch').exec(),
+    await client
+      .multi()
+      .hgetall(keys.fence)
+      .hmget(keys.leader, ...FIELDS)
+      .exec(),
   ) as [Record<string, string>, (string | null)[]];
-  const [holder, token, beat, epoch] = told;
+  const [holder, token, beat, epoch, ttl] = told;
   const now = await context.now();
-  const served = holder && beat && now - Number(beat) < context.staleAfter;
+  const served = holder && beat && now - Number(beat) < staleAfter(context, ttl ? Number(ttl) : undefined);
   const mine = served ? `${epoch}|${token}|${holder}` : undefined;
   const highest = token && epoch ? { number: Number.parseInt(epoch, 10), token: Number(token) } : undefined;
   return judgeFences(fences, mine, highest);

@@ -13,7 +13,7 @@ import { checkServer, redisTime, type ServerLook } from './doctor-server.js';
 export interface DoctorOptions {
   /** Between the two looks at what seems wrong; longer is surer on a slow machine. Defaults to 1 s, at most 1 min. */
   pause?: Duration;
-  /** A leader's heartbeat older than this is nobody's. Defaults to 15 s, which fits the scheduler's own 10 s. */
+  /** A leader's heartbeat older than this is nobody's. Defaults to one and a half times the TTL that the leader told. */
   staleAfter?: Duration;
 }
 
@@ -40,10 +40,14 @@ export interface DoctorReport {
 }
 
 /** Defaults, then checks. @throws CarillonError INVALID_DURATION */
-export function resolveDoctorOptions(options: DoctorOptions): { pause: number; staleAfter: number } {
+export function resolveDoctorOptions({ pause = 1000, staleAfter }: DoctorOptions): {
+  pause: number;
+  staleAfter: number | undefined;
+} {
   return {
-    pause: parseDuration(options.pause ?? 1000, { field: 'pause', max: 60_000 }),
-    staleAfter: parseDuration(options.staleAfter ?? 15_000, { field: 'staleAfter', min: 1000 }),
+    pause: parseDuration(pause, { field: 'pause', max: 60_000 }),
+    staleAfter:
+      staleAfter === undefined ? undefined : parseDuration(staleAfter, { field: 'staleAfter', min: 1000 }),
   };
 }
 

@@ -1,5 +1,5 @@
 import { WIDEST_OFFSET } from './fire-times-cron.js';
-import type { ZoneOffsets } from './time-zone-offsets.js';
+import type { OffsetSource } from './time-zone-offsets.js';
 
 /** A stretch of instants in ms; `end` is not part of it. */
 export interface TimeSpan {
@@ -12,7 +12,7 @@ export interface TimeSpan {
  * stretch; a clock that is put back across midnight shows a date twice.
  * @param from and `to` wall-clock times, in ms.
  */
-export function localSpans(zone: ZoneOffsets, from: number, to: number): TimeSpan[] {
+export function localSpans(zone: OffsetSource, from: number, to: number): TimeSpan[] {
   const spans: TimeSpan[] = [];
   const last = to + WIDEST_OFFSET;
   let at = from - WIDEST_OFFSET;

@@ -4,7 +4,7 @@ import { parseDate } from './calendar-date.js';
 import { CarillonError } from './errors.js';
 import { calendarsOf, type StoredExclusion } from './exclusions-definition.js';
 import { JoinedSpans, localSpans, type TimeSpan } from './exclusions-spans.js';
-import { type ZoneOffsets, zoneOffsets } from './time-zone-offsets.js';
+import { HOST_TIME_ZONES, type OffsetSource, type TimeZoneData } from './time-zone-offsets.js';
 import { DAY_MS } from './wall-clock.js';
 
 /** Why a time is excluded. */
@@ -44,13 +44,17 @@ export const NO_CALENDARS: CalendarSet = new Map();
  * schedules share one.
  * @param exclude as `checkExclude` gave it.
  * @param calendars all calendars that the list may name. A set is never changed; a changed calendar makes a new set.
+ * @param timeZones defaults to the data of this Node.
  * @throws CarillonError `NOT_FOUND` for a calendar that is not in the set, `INVALID_TIME_ZONE`.
  */
 export function compileExclusions(
   exclude: readonly StoredExclusion[],
   tz: string,
   calendars: CalendarSet = NO_CALENDARS,
+  timeZones: TimeZoneData = HOST_TIME_ZONES,
 ): CompiledExclusions {
+  // What is computed with other data is not shared with what this Node's says.
+  if (timeZones !== HOST_TIME_ZONES) return new Exclusions(exclude, tz, calendars, timeZones);
   let known = compiled.get(calendars);
   if (known === undefined) {
     known = new BoundedMap(1_000);
@@ -59,7 +63,7 @@ export function compileExclusions(
   const key = `${tz} ${JSON.stringify(exclude)}`;
   let found = known.get(key);
   if (found === undefined) {
-    found = new Exclusions(exclude, tz, calendars);
+    found = new Exclusions(exclude, tz, calendars, timeZones);
     known.set(key, found);
   }
   return found;
@@ -87,8 +91,9 @@ class Exclusions implements CompiledExclusions {
     exclude: readonly StoredExclusion[],
     readonly tz: string,
     calendars: CalendarSet,
+    timeZones: TimeZoneData,
   ) {
-    const zone = zoneOffsets(tz);
+    const zone = timeZones.offsetsOf(tz);
     const spans = exclude.flatMap((entry) => spansOf(entry, zone, calendars));
     this.#spans = spans.map((span, order) => ({ ...span, order })).sort((a, b) => a.start - b.start);
     this.#joined = new JoinedSpans(this.#spans);
@@ -142,7 +147,7 @@ class Exclusions implements CompiledExclusions {
 
 type WrittenSpan = Omit<ReasonedSpan, 'order'>;
 
-function spansOf(exclusion: StoredExclusion, zone: ZoneOffsets, calendars: CalendarSet): WrittenSpan[] {
+function spansOf(exclusion: StoredExclusion, zone: OffsetSource, calendars: CalendarSet): WrittenSpan[] {
   if (typeof exclusion === 'string') return datesOf({ from: exclusion, to: exclusion }, zone);
   if ('calendar' in exclusion) {
     const calendar = calendarOf(exclusion.calendar, calendars);
@@ -158,7 +163,7 @@ function spansOf(exclusion: StoredExclusion, zone: ZoneOffsets, calendars: Calen
   return [{ start: from, end: to + 1, entry }];
 }
 
-function datesOf({ from, to }: CalendarEntry, zone: ZoneOffsets): WrittenSpan[] {
+function datesOf({ from, to }: CalendarEntry, zone: OffsetSource): WrittenSpan[] {
   const entry = from === to ? from : `${from}..${to}`;
   const spans = localSpans(zone, parseDate(from, 'from'), parseDate(to, 'to') + DAY_MS);
   return spans.map((span) => ({ ...span, entry }));

@@ -1,5 +1,5 @@
 import type { CronPattern } from './cron.js';
-import { type OffsetSpan, YEARLY_RULES_FROM, type ZoneOffsets } from './time-zone-offsets.js';
+import { type OffsetSource, type OffsetSpan, YEARLY_RULES_FROM } from './time-zone-offsets.js';
 import { DAY_MS, nextWallClock } from './wall-clock.js';
 
 /**
@@ -13,7 +13,7 @@ export type FoldPolicy = 'first' | 'last' | 'both';
 /** What a fire time depends on, besides the scheduled time before it. */
 export interface CronRule {
   readonly pattern: CronPattern;
-  readonly zone: ZoneOffsets;
+  readonly zone: OffsetSource;
   readonly gap: GapPolicy;
   readonly fold: FoldPolicy;
 }

@@ -1,5 +1,5 @@
 import type { CronRule } from './fire-times-cron.js';
-import type { OffsetSpan, ZoneOffsets } from './time-zone-offsets.js';
+import type { OffsetSource, OffsetSpan } from './time-zone-offsets.js';
 import { formatWallClock, nextWallClock } from './wall-clock.js';
 
 /** A scheduled time with the reasons behind it, for previews. */
@@ -29,7 +29,7 @@ const MOST_SPANS = 64;
 /** Explains times that follow each other, the first of them following `after`. */
 export function explainTimes(
   rules: readonly CronRule[],
-  zone: ZoneOffsets,
+  zone: OffsetSource,
   after: number,
   times: readonly number[],
 ): ExplainedTime[] {
@@ -44,7 +44,7 @@ export function explainTimes(
 }
 
 /** A wall-clock time with its offset, `2026-03-08T03:30:00-04:00`. */
-export function zonedText(zone: ZoneOffsets, at: number): string {
+export function zonedText(zone: OffsetSource, at: number): string {
   const { offset } = zone.spanAt(at);
   const size = new Date(Math.abs(offset)).toISOString();
   const text = size.slice(17, 19) === '00' ? size.slice(11, 16) : size.slice(11, 19);

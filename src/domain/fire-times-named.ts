@@ -1,5 +1,5 @@
 import { type CronRule, LAST_TIME, WIDEST_OFFSET } from './fire-times-cron.js';
-import type { OffsetSpan, ZoneOffsets } from './time-zone-offsets.js';
+import type { OffsetSource, OffsetSpan } from './time-zone-offsets.js';
 import { DAY_MS, nextWallClock } from './wall-clock.js';
 
 /**
@@ -59,7 +59,7 @@ export function namesWallClock({ pattern }: CronRule, wallClock: number): boolea
 }
 
 /** No date and time before this stands for an instant at or after `at`. */
-export function lowestWallClock(zone: ZoneOffsets, at: number): number {
+export function lowestWallClock(zone: OffsetSource, at: number): number {
   const { start, end, offset, offsetBefore, offsetAfter } = zone.spanAt(at);
   let lowest = offset;
   if (at - start < DAY_MS) lowest = Math.min(lowest, offsetBefore);

@@ -13,13 +13,15 @@ import { type CheckedTiming, checkTiming, type TimingDefinition } from './fire-t
 import { type ExplainedTime, explainTimes } from './fire-times-explain.js';
 import { type Instant, parseInstant } from './instant.js';
 import { type IntervalRule, nextIntervalTime } from './interval.js';
-import { zoneOffsets } from './time-zone-offsets.js';
+import { HOST_TIME_ZONES, type OffsetSource, type TimeZoneData } from './time-zone-offsets.js';
 
 export interface CompileOptions {
   /** The schedule's identity, `<queue>:<jobId>`; `H` and `~` take their values from it. */
   seed?: string;
   /** When the schedule was first created, ms. An `every` without `anchor` counts from it. */
   createdAt?: number;
+  /** Defaults to the data of this Node. */
+  timeZones?: TimeZoneData;
 }
 
 /** A definition, ready to be asked for its times. It holds no state: the same question has the same answer. */
@@ -136,16 +138,19 @@ class Timing implements CompiledTiming {
   readonly everies: number[] = [];
   readonly #checked: CheckedTiming;
   readonly #createdAt: number | undefined;
+  readonly #timeZones: TimeZoneData;
 
-  constructor(definition: TimingDefinition, { seed, createdAt }: CompileOptions) {
+  constructor(definition: TimingDefinition, options: CompileOptions) {
+    const { seed, createdAt, timeZones = HOST_TIME_ZONES } = options;
     const checked = checkTiming(definition);
     this.#checked = checked;
     this.#createdAt = createdAt;
+    this.#timeZones = timeZones;
     // Also where no expression uses it: a bad zone is an error beside `every` too.
-    zoneOffsets(checked.tz);
+    timeZones.offsetsOf(checked.tz);
     if (checked.every !== undefined) this.everies.push(checked.every);
     for (const source of checked.crons) {
-      const part = compileCron(source, checked, seed);
+      const part = compileCron(source, checked, seed, timeZones);
       if ('every' in part) this.everies.push(part.every);
       else this.rules.push(part);
     }
@@ -202,7 +207,12 @@ class Timing implements CompiledTiming {
   }
 
   explainNext(afterMs: number, count: number): ExplainedTime[] {
-    return explainTimes(this.rules, zoneOffsets(this.tz), afterMs, following(this, afterMs, count));
+    return explainTimes(
+      this.rules,
+      this.#timeZones.offsetsOf(this.tz),
+      afterMs,
+      following(this, afterMs, count),
+    );
   }
 
   #intervalRule(every: number): IntervalRule {
@@ -222,13 +232,20 @@ class Timing implements CompiledTiming {
 /** Many schedules share few expressions: each is compiled once for a zone and a policy. */
 const compiled = new BoundedMap<Part>(10_000);
 
-function compileCron(source: CronSource, { tz, gap, fold }: CheckedTiming, seed: string | undefined): Part {
+function compileCron(
+  source: CronSource,
+  { tz, gap, fold }: CheckedTiming,
+  seed: string | undefined,
+  timeZones: TimeZoneData,
+): Part {
   // What the identity decides is not shared, and would push out what is.
-  if (usesSeed(source.text)) return toPart(parseCron(source, seed), tz, gap, fold);
+  if (usesSeed(source.text) || timeZones !== HOST_TIME_ZONES) {
+    return toPart(parseCron(source, seed), timeZones.offsetsOf(tz), gap, fold);
+  }
   const key = `${gap} ${fold} ${tz} ${source.text}`;
   let part = compiled.get(key);
   if (part === undefined) {
-    part = toPart(parseCron(source), tz, gap, fold);
+    part = toPart(parseCron(source), timeZones.offsetsOf(tz), gap, fold);
     compiled.set(key, part);
   }
   return part;
@@ -236,11 +253,11 @@ function compileCron(source: CronSource, { tz, gap, fold }: CheckedTiming, seed:
 
 function toPart(
   parsed: CronPattern | { readonly every: number },
-  tz: string,
+  zone: OffsetSource,
   gap: GapPolicy,
   fold: FoldPolicy,
 ): Part {
-  return 'every' in parsed ? parsed : { pattern: parsed, zone: zoneOffsets(tz), gap, fold };
+  return 'every' in parsed ? parsed : { pattern: parsed, zone, gap, fold };
 }
 
 function kindOf(rules: readonly CronRule[], everies: readonly number[]): CompiledTiming['kind'] {

@@ -14,6 +14,7 @@ import { type CompiledTiming, compileSchedule } from './fire-times.js';
 import type { TimingDefinition } from './fire-times-definition.js';
 import { parseInstant } from './instant.js';
 import { nearestWord } from './nearest-word.js';
+import type { TimeZoneData } from './time-zone-offsets.js';
 
 /** What happens to ticks that came while nobody served the schedule. */
 export type MissedPolicy = 'skip' | 'latest' | 'all';
@@ -287,6 +288,7 @@ function checkTimes(given: Record<string, unknown>, seed: string): CompiledTimin
  * The stored form, ready to be asked for times.
  * @param createdAt what `every` without an anchor counts from, ms.
  * @param calendars those that the definition names, see `calendarsOf`.
+ * @param timeZones defaults to the data of this Node.
  * @throws CarillonError NOT_FOUND for a calendar that is not among them
  */
 export function compileStored(
@@ -294,15 +296,21 @@ export function compileStored(
   seed: string,
   createdAt: number,
   calendars: CalendarSet = NO_CALENDARS,
+  timeZones?: TimeZoneData,
 ): CompiledTiming {
-  const timing = compileTimes(policies, seed, createdAt);
+  const timing = compileTimes(policies, seed, createdAt, timeZones);
   const { exclude, onExcluded } = policies;
   if (exclude === undefined) return timing;
-  return withExclusions(timing, compileExclusions(exclude, timing.tz, calendars), onExcluded);
+  return withExclusions(timing, compileExclusions(exclude, timing.tz, calendars, timeZones), onExcluded);
 }
 
 /** The same without its exclusions. */
-export function compileTimes(policies: StoredPolicies, seed: string, createdAt: number): CompiledTiming {
+export function compileTimes(
+  policies: StoredPolicies,
+  seed: string,
+  createdAt: number,
+  timeZones?: TimeZoneData,
+): CompiledTiming {
   const { cron, every, phase, tz, gap, fold, startDate, endDate, limit } = policies;
   const anchor = policies.startsAtOnce ? Math.max(policies.startDate ?? 0, createdAt) : policies.anchor;
   return compileSchedule(
@@ -318,7 +326,7 @@ export function compileTimes(policies: StoredPolicies, seed: string, createdAt: 
       endDate,
       limit,
     }) as TimingDefinition,
-    { seed, createdAt },
+    { seed, createdAt, timeZones },
   );
 }
 

@@ -14,6 +14,20 @@ export interface OffsetSpan {
   readonly offsetAfter: number;
 }
 
+/** Where the offsets of one time zone come from. */
+export interface OffsetSource {
+  /** The span that holds an instant. Its ends are changes of offset, or lie at least a year away. */
+  spanAt(utcMs: number): OffsetSpan;
+}
+
+/** The time zone data that schedules are computed with. */
+export interface TimeZoneData {
+  /** Such as `2025c`. */
+  readonly version: string;
+  /** @throws CarillonError `INVALID_TIME_ZONE` for what is no IANA name. */
+  offsetsOf(tz: string): OffsetSource;
+}
+
 /** Changes are looked for in blocks of 400 days, when a time in one is first asked for. */
 const BLOCK_MS = 400 * 86_400_000;
 /**
@@ -30,7 +44,7 @@ const YEARLY_SAMPLE_MS = 25 * 86_400_000;
  * The offsets of one time zone. Intl answers one instant at a time and slowly, so the changes of a block are found
  * once by sampling and bisection, and from then on everything is arithmetic.
  */
-export class ZoneOffsets {
+export class ZoneOffsets implements OffsetSource {
   readonly #format: Intl.DateTimeFormat;
   readonly #changes = new Map<number, readonly number[]>();
   readonly #spans = new Map<number, readonly OffsetSpan[]>();
@@ -40,7 +54,6 @@ export class ZoneOffsets {
     this.#format = new Intl.DateTimeFormat('en-US', { timeZone: tz, timeZoneName: 'longOffset' });
   }
 
-  /** The span that holds an instant. Its ends are changes of offset, or lie at least a year away. */
   spanAt(utcMs: number): OffsetSpan {
     const last = this.#last;
     if (utcMs >= last.start && utcMs < last.end) return last;
@@ -135,3 +148,6 @@ export function zoneOffsets(tz: unknown): ZoneOffsets {
   }
   return zone;
 }
+
+/** The data of this Node. */
+export const HOST_TIME_ZONES: TimeZoneData = { version: tzDataVersion, offsetsOf: zoneOffsets };

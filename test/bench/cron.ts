@@ -1,5 +1,5 @@
-import type { BenchRedis } from './bench-redis.js';
-import type { BenchResult } from './figures.js';
+import type { BenchRedis } from '../../src/bench/bench-redis.js';
+import type { BenchResult } from '../../src/bench/figures.js';
 import { manyDefinitions, sideBySide } from './fire-times.js';
 
 /**

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import type { BenchRedis } from './bench-redis.js';
-import { type BenchResult, round3, say } from './figures.js';
-import { startScheduler } from './processes.js';
-import { Producer } from './producers.js';
+import type { BenchRedis } from '../../src/bench/bench-redis.js';
+import { type BenchResult, round3, say } from '../../src/bench/figures.js';
+import { startScheduler } from '../../src/bench/processes.js';
+import { Producer } from '../../src/bench/producers.js';
 
 const DAY = 86_400_000;
 const SETTLE = 3000;

@@ -1,9 +1,9 @@
+import type { BenchRedis } from '../../src/bench/bench-redis.js';
+import { type BenchResult, median, round3, say } from '../../src/bench/figures.js';
+import { Producer } from '../../src/bench/producers.js';
 import { LeaderScripts, type OwnedRange } from '../../src/redis/leader-scripts.js';
 import { Shard } from '../../src/redis/shard.js';
 import { eventually } from '../support/eventually.js';
-import type { BenchRedis } from './bench-redis.js';
-import { type BenchResult, median, round3, say } from './figures.js';
-import { Producer } from './producers.js';
 
 const FEW = 10_000;
 const DAY = 86_400_000;

@@ -1,13 +1,19 @@
 import { setTimeout as rest } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Queue as BullQueue } from 'bullmq';
-import { percentile } from '../../examples/quickstart/tally.js';
+import type { BenchRedis } from '../../src/bench/bench-redis.js';
+import {
+  type BenchResult,
+  type Figures,
+  interleaved,
+  percentile,
+  round3,
+  type Side,
+} from '../../src/bench/figures.js';
+import { startScheduler } from '../../src/bench/processes.js';
 import { Queue } from '../../src/index.js';
 import { spawnNode } from '../support/node-process.js';
-import type { BenchRedis } from './bench-redis.js';
 import { DispatchLog } from './dispatch-log.js';
-import { type BenchResult, type Figures, interleaved, round3, type Side } from './figures.js';
-import { startScheduler } from './processes.js';
 import type { TickReport } from './tick-worker.js';
 
 /** ms between ticks, and how many are counted; a small run only shows that the bench works. */

@@ -5,8 +5,8 @@
 //   tsx test/bench/tick-worker.ts <redis url>
 import { Worker } from 'bullmq';
 import { Redis } from 'ioredis';
-import { RedisClock } from '../../examples/quickstart/redis-clock.js';
-import { percentile } from '../../examples/quickstart/tally.js';
+import { percentile } from '../../src/bench/figures.js';
+import { RedisClock } from '../../src/bench/redis-clock.js';
 
 /** What the worker found of the ticks scheduled in its window; times in ms. */
 export interface TickReport {

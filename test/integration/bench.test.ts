@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import type { BenchResult } from '../bench/figures.js';
+import type { BenchResult } from '../../src/bench/figures.js';
 import { spawnNode } from '../support/node-process.js';
 
 const MAIN = fileURLToPath(new URL('../bench/main.ts', import.meta.url));
@@ -74,12 +74,14 @@ describe('each bench runs small and prints its figures', { timeout: 120_000 }, (
 
 test('a bench that does not exist, and a count that is none, are refused', async () => {
   for (const [args, message] of [
-    [['sumbit'], "'sumbit' is none"],
-    [['submit', '--jobs', 'many'], '--jobs must be a whole number above 0'],
-    [['submit', '--fast'], "Unknown option '--fast'"],
+    [['sumbit'], "'sumbit' is no bench (INVALID_OPTION). Give submit, memory, herd, steady"],
+    [['submit', '--jobs', 'many'], 'jobs must be a whole number'],
+    [['submit', '--rounds', '0'], 'rounds must be a whole number'],
+    [['submit', '--fast'], "unknown option '--fast'"],
   ] as const) {
     const bench = spawnNode(MAIN, [...args]);
     expect(await bench.exited).toMatchObject({ code: 2 });
     expect(bench.stderr).toContain(message);
+    expect(bench.stderr.trim()).not.toContain('\n');
   }
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { examine } from '../../src/client/doctor.js';
 import { bucketOf } from '../../src/domain/buckets.js';
+import { HeartbeatScripts } from '../../src/redis/heartbeat-scripts.js';
 import { aJob } from '../support/builders.js';
 import { jobModel, scheduleModel } from '../support/builders-record.js';
 import { NOW } from '../support/spine.js';
@@ -173,6 +174,17 @@ describe('leader and fences', () => {
       { check: 'leader', severity: 'warning', detail: 'h1 has given no heartbeat for 15s' },
     ]);
     expect((await patient.examine({ staleAfter: '16s' })).findings).toEqual([]);
+  });
+
+  test('a heartbeat is judged by the TTL that its leader told', async ({ task }) => {
+    const patient = await Patient.admit(task);
+    await new HeartbeatScripts(patient.spine.shard).hold('h1', 0, 30_000, false);
+    await patient.plant(ID, jobModel({ at: LATER }));
+    await patient.spine.setClock(NOW + 44_999);
+    const leads = async () => (await patient.examine()).findings.filter(({ check }) => check === 'leader');
+    expect(await leads()).toEqual([]);
+    await patient.spine.setClock(NOW + 45_000);
+    expect(await leads()).toMatchObject([{ detail: 'h1 has given no heartbeat for 45s' }]);
   });
 
   test('a fence below the leader’s', async ({ task }) => {

@@ -171,6 +171,25 @@ test('a bulk is sent in another order than it is given, and answered in its own'
   expect(await queue.getDelayedCount()).toBe(1 + 66_000 - 66);
 });
 
+test('at its quota, a queue still answers duplicates, and takes the one that replaces another', async ({
+  task,
+}) => {
+  const { queue } = await behindProxy(task, { maxPending: 2 });
+  const add = (jobId: string, deduplication: { id: string; replace?: boolean }, delay = HOUR) =>
+    queue.add('x', {}, { jobId, delay, deduplication });
+  expect((await add('first', { id: 'd' })).answer).toBe('created');
+  await expect(add('other', { id: 'e' })).rejects.toMatchObject({ code: 'QUOTA' });
+  expect(await add('again', { id: 'd' })).toMatchObject({ id: 'first', answer: 'existing' });
+  expect(await add('newer', { id: 'd', replace: true })).toMatchObject({ id: 'newer', answer: 'created' });
+  expect(await queue.getDelayedCount()).toBe(2);
+
+  // The one that BullMQ holds.
+  expect(await add('running', { id: 'f' }, 0)).toMatchObject({ answer: 'created' });
+  expect(await add('late', { id: 'f' })).toMatchObject({ id: 'running', answer: 'existing' });
+  await queue.remove('running');
+  await expect(add('late', { id: 'f' })).rejects.toMatchObject({ code: 'QUOTA' });
+});
+
 test('a bulk stops at the first call that fails', async ({ task }) => {
   const { queue } = await behindProxy(task, { maxPending: 1000 });
   const jobs = Array.from({ length: 5000 }, (_, n) => ({

@@ -388,4 +388,20 @@ describe('pop-due, a queue key of the wrong type', () => {
     });
     expect(changes).not.toHaveProperty(['q:a']);
   });
+
+  test('a schedule that waits for the planner too is parked and no more on plan', async ({ task }) => {
+    const spine = await Spine.virtual(task);
+    await spine.schedules.upsert('q', 's', aSchedule(NOW, { next: 0, nextFire: 0 }), 'r');
+    const owned = await spine.lead();
+    await spine.client.set(spine.bull('q', 'wait'), 'x');
+    await spine.setClock(NOW + 60_000);
+    expect(await readState(spine)).toMatchObject({ 'plan q:s': NOW });
+    const { changes } = await changesOf(spine, () => spine.drain(owned));
+    expect(changes).toMatchObject({ 'due q:s': null, 'plan q:s': null, 'parked q:s': NOW + 60_000 });
+
+    // Cured, it is planned again.
+    await spine.client.del(spine.bull('q', 'wait'));
+    await spine.leader.unparkQueue(owned, 'q', { bucket: 0, offset: 0 }, 10);
+    expect(await readState(spine)).toMatchObject({ 'due q:s': NOW + 60_000, 'plan q:s': NOW + 60_000 });
+  });
 });

@@ -45,7 +45,9 @@ test('the tarball holds what is needed to run, and nothing else', () => {
     'dist/index.d.ts',
   ];
   expect(needed.filter((file) => !inTarball(file))).toEqual([]);
-  expect(['src', 'test', 'scripts', 'node_modules', 'dist/cjs/cli'].filter(inTarball)).toEqual([]);
+  expect(
+    ['src', 'test', 'scripts', 'node_modules', 'dist/cjs/cli', 'dist/cjs/bench'].filter(inTarball),
+  ).toEqual([]);
 });
 
 test('the command is installed, executable, and runs', () => {
@@ -54,4 +56,14 @@ test('the command is installed, executable, and runs', () => {
   const { status, stdout } = spawnSync(consumerNode(), [command, '--version'], { encoding: 'utf8' });
   expect(stdout.trim()).toMatch(/^\d+\.\d+\.\d+/);
   expect(status).toBe(0);
+});
+
+test('the command lists the benches, and finds the processes that they start', () => {
+  const command = join(consumer(), 'node_modules', '.bin', 'carillon');
+  const { status, stdout } = spawnSync(consumerNode(), [command, 'bench', '--help'], { encoding: 'utf8' });
+  expect(status).toBe(0);
+  for (const name of ['submit', 'memory', 'herd', 'steady']) {
+    expect(stdout).toMatch(new RegExp(`^ {2}${name} .*rounds$`, 'm'));
+  }
+  expect(['dist/bench/stock-worker.js', 'dist/bench/scheduler-process.js'].filter(inTarball)).toHaveLength(2);
 });

@@ -1,7 +1,7 @@
-import { eventually } from '../support/eventually.js';
 import type { BenchRedis } from './bench-redis.js';
 import { type BenchResult, interleaved, round3 } from './figures.js';
 import { Producer } from './producers.js';
+import { until } from './until.js';
 
 const DAY = 86_400_000;
 
@@ -29,7 +29,8 @@ export async function memory(redis: BenchRedis, jobs: number, rounds: number): P
 async function settledBytes(redis: BenchRedis): Promise<number> {
   let last = Number.NaN;
   let same = 0;
-  await eventually(
+  await until(
+    'the settling of memory',
     async () => {
       const bytes =
         (await redis.info('memory', 'used_memory')) -

@@ -1,11 +1,14 @@
 // A stock BullMQ worker in a process of its own, for a number of jobs whose due times follow one rule. Prints `ready`,
 // then, when all have run, one JSON line.
 //
-//   tsx test/bench/stock-worker.ts <redis url> <count> <due of the first, ms> <ms between dues>
-import { Worker } from 'bullmq';
+//   stock-worker <redis url> <count> <ms between dues>
+//
+// A line on its standard input says when the first job is due, in ms.
 import { Redis } from 'ioredis';
-import { RedisClock } from '../../examples/quickstart/redis-clock.js';
-import { percentile } from '../../examples/quickstart/tally.js';
+import { BullWorker } from '../queue/bullmq.js';
+import { whenToldToEnd } from './bench-process.js';
+import { percentile } from './figures.js';
+import { RedisClock } from './redis-clock.js';
 
 /** What the worker found; times in ms. */
 export interface WorkerReport {
@@ -16,16 +19,16 @@ export interface WorkerReport {
   lastStart: number;
 }
 
-const [url = '', count, first, between] = process.argv.slice(2);
+const [url = '', count, between] = process.argv.slice(2);
 const expected = Number(count);
 const client = new Redis(url);
 const clock = await RedisClock.of(client);
 const lags: number[] = [];
 const seen = new Set<string>();
-let firstDue = Number(first);
+let firstDue = 0;
 let lastStart = 0;
 
-const worker = new Worker(
+const worker = new BullWorker(
   'q',
   async (job) => {
     const startedAt = clock.now();
@@ -52,15 +55,14 @@ worker.on('failed', (_job, error) => {
   console.error(error.message);
   process.exit(1);
 });
-await worker.waitUntilReady();
-console.log('ready');
-// The due time may be settled later than the start.
+// The due time is settled later than the start.
 process.stdin.on('data', (line: Buffer) => {
   firstDue = Number(line.toString());
 });
-process.once('SIGTERM', async () => {
+whenToldToEnd(async () => {
   await worker.close();
   clock.close();
   client.disconnect();
-  process.stdin.destroy();
 });
+await worker.waitUntilReady();
+console.log('ready');

@@ -1,8 +1,8 @@
-import { eventually } from '../support/eventually.js';
 import type { BenchRedis } from './bench-redis.js';
 import { type BenchResult, type Figures, interleaved, round3, type Side } from './figures.js';
 import { startScheduler, startWorker } from './processes.js';
 import { Producer } from './producers.js';
+import { tooSlow, until } from './until.js';
 
 const DAY = 86_400_000;
 /** Jobs that show how fast this machine stores them; they stay pending. */
@@ -41,8 +41,8 @@ async function dispatchRate(redis: BenchRedis, jobs: number): Promise<number> {
   const scheduler = await startScheduler(redis.url);
   try {
     const due = await addHerd(redis, 'carillon', jobs);
-    await eventually(async () => (await redis.client.llen('bull:q:wait')) === jobs, {
-      timeout: 120_000,
+    await until('the dispatch', async () => (await redis.client.llen('bull:q:wait')) === jobs, {
+      timeout: 600_000,
       every: 10,
     });
     return jobs / (((await redis.now()) - due) / 1000);
@@ -61,7 +61,7 @@ async function addHerd(redis: BenchRedis, side: Side, jobs: number): Promise<num
     const due = Math.ceil((await redis.now()) + 2000 + 2 * each * jobs);
     await producer.add(jobs, () => due);
     if ((await redis.now()) > due - 500) {
-      throw new Error(`${side} took too long to store ${jobs} jobs: the machine is too busy to measure`);
+      throw tooSlow(`${side} took too long to store ${jobs} jobs: the machine is too busy to measure`);
     }
     return due;
   } finally {

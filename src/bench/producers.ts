@@ -1,5 +1,5 @@
-import { Queue as BullQueue } from 'bullmq';
-import { Queue } from '../../src/index.js';
+import { Queue } from '../client/queue.js';
+import { BullQueue } from '../queue/bullmq.js';
 import type { Side } from './figures.js';
 
 const BULK = 1000;

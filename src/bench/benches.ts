@@ -1,0 +1,40 @@
+import type { BenchRedis } from './bench-redis.js';
+import type { BenchResult } from './figures.js';
+
+/** One measurement of Carillon beside BullMQ's own delayed jobs. */
+export interface Bench {
+  /** How many jobs, and rounds, unless it is said otherwise. */
+  readonly jobs: number;
+  readonly rounds: number;
+  /** What it measures, in a few words. */
+  readonly says: string;
+  run(redis: BenchRedis, jobs: number, rounds: number): Promise<BenchResult>;
+}
+
+/** What `carillon bench` offers; each is loaded when it runs. */
+export const BENCHES: Readonly<Record<string, Bench>> = {
+  submit: {
+    jobs: 100_000,
+    rounds: 5,
+    says: 'bulk jobs a second',
+    run: async (...args) => (await import('./submit.js')).submit(...args),
+  },
+  memory: {
+    jobs: 100_000,
+    rounds: 3,
+    says: 'bytes of Redis a pending job',
+    run: async (...args) => (await import('./memory.js')).memory(...args),
+  },
+  herd: {
+    jobs: 100_000,
+    rounds: 5,
+    says: 'from due to the last handler, one stock worker',
+    run: async (...args) => (await import('./herd.js')).herd(...args),
+  },
+  steady: {
+    jobs: 1000,
+    rounds: 3,
+    says: 'lag at 50 jobs a second',
+    run: async (...args) => (await import('./steady.js')).steady(...args),
+  },
+};
