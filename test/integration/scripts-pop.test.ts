@@ -29,7 +29,9 @@ describe('pop-due, a one-time job', () => {
       bytes: expect.any(Number),
       taken: 1,
       took: expect.any(Number),
+      past: expect.any(Number),
     });
+    expect('past' in result && result.past >= result.took).toBe(true);
     expect(changes).toEqual({
       'jobs q:a': null,
       'due q:a': null,
