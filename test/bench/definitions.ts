@@ -1,0 +1,133 @@
+import type { BenchRedis } from '../../src/bench/bench-redis.js';
+import { type BenchResult, type Figures, round3, say } from '../../src/bench/figures.js';
+import { startScheduler } from '../../src/bench/processes.js';
+import { tooSlow, until } from '../../src/bench/until.js';
+import { Queue } from '../../src/index.js';
+
+/** One in so many fires at minute zero of the bench. */
+const FIRING = 5;
+/** Schedules that are written at once. */
+const IN_FLIGHT = 500;
+/** Definitions that show how fast this machine stores them. */
+const PROBED = 5000;
+const MINUTE = 60_000;
+const ZONES = [
+  'UTC', 'Europe/London', 'Europe/Berlin', 'America/New_York', 'America/Los_Angeles', 'Asia/Tokyo', 'Asia/Kolkata',
+  'Australia/Sydney', 'America/Sao_Paulo', 'Africa/Cairo',
+]; // biome-ignore format: one list
+
+/**
+ * So many daily schedules in ten zones, a fifth of them due at one minute: Redis' memory, how long their dispatch takes
+ * beside that of as many one-time jobs, and how long after it every successor is planned.
+ */
+export async function definitions(redis: BenchRedis, count: number, rounds: number): Promise<BenchResult> {
+  const firing = Math.floor(count / FIRING);
+  const oneTime = await dispatchOfJobs(redis, firing);
+  say(`${firing} one-time jobs: ${Math.round(oneTime)} ms`);
+  const carillon = await dispatchOfSchedules(redis, count, firing);
+  const figures = { ...carillon, oneTimeMs: oneTime, timesOneTime: (carillon.dispatchMs ?? NaN) / oneTime };
+  const rounded = Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, round3(value)]));
+  return { name: 'definitions', jobs: count, rounds, carillon: rounded, bullmq: {}, ratio: null };
+}
+
+async function dispatchOfJobs(redis: BenchRedis, count: number): Promise<number> {
+  await redis.empty();
+  const queue = new Queue('q', { connection: { url: redis.url } });
+  const scheduler = await startScheduler(redis.url);
+  try {
+    const due = Math.ceil(await redis.now()) + 5000 + count / 20;
+    for (let from = 0; from < count; from += 1000) {
+      const size = Math.min(1000, count - from);
+      await queue.addBulk(
+        Array.from({ length: size }, (_, i) => ({
+          name: 'tick',
+          data: {},
+          opts: { jobId: id(from + i), at: due },
+        })),
+      );
+    }
+    return await dispatchedAfter(redis, due, count);
+  } finally {
+    await queue.close();
+    await scheduler.stop();
+  }
+}
+
+async function dispatchOfSchedules(redis: BenchRedis, count: number, firing: number): Promise<Figures> {
+  await redis.empty();
+  const scheduler = await startScheduler(redis.url);
+  const queue = new Queue('q', { connection: { url: redis.url } });
+  try {
+    const before = await redis.info('memory', 'used_memory');
+    const started = performance.now();
+    // Those of other minutes first; they also show how long the others will take.
+    const others = count - firing;
+    await upsert(queue, 0, others, (await redis.now()) + 12 * 60 * MINUTE);
+    const each = (performance.now() - started) / Math.max(others, PROBED);
+    const due = Math.ceil(((await redis.now()) + 1.5 * each * firing) / MINUTE + 1) * MINUTE;
+    await upsert(queue, others, firing, due);
+    if ((await redis.now()) > due - 1000) throw tooSlow('the schedules were stored after their minute');
+    const created = performance.now() - started;
+    const memory = (await redis.info('memory', 'used_memory')) - before;
+    say(`${count} definitions stored, ${firing} due at ${new Date(due).toISOString()}`);
+    const dispatchMs = await dispatchedAfter(redis, due, firing);
+    await until('planning', async () => (await unplanned(redis)) === 0, { timeout: 10 * MINUTE, every: 100 });
+    return {
+      bytesPerDefinition: memory / count,
+      upsertsPerSecond: (count / created) * 1000,
+      dispatchMs,
+      plannedAfterMs: (await redis.now()) - due,
+    };
+  } finally {
+    await queue.close();
+    await scheduler.stop();
+  }
+}
+
+/** Daily schedules whose next tick is the minute of `at`, ms. */
+async function upsert(queue: Queue, first: number, count: number, at: number): Promise<void> {
+  const patterns = ZONES.map((tz) => {
+    const wall = new Intl.DateTimeFormat('en-GB', {
+      timeZone: tz,
+      hour: '2-digit',
+      minute: '2-digit',
+      hourCycle: 'h23',
+    }).format(at);
+    const [hour, minute] = wall.split(':').map(Number);
+    return { tz, cron: `${minute} ${hour} * * *` };
+  });
+  for (let from = first; from < first + count; from += IN_FLIGHT) {
+    const size = Math.min(IN_FLIGHT, first + count - from);
+    await Promise.all(
+      Array.from({ length: size }, (_, i) => {
+        const pattern = patterns[(from + i) % ZONES.length] as (typeof patterns)[0];
+        return queue.schedules.upsert(
+          id(from + i),
+          { ...pattern, missed: 'latest' },
+          { name: 'tick', data: {} },
+        );
+      }),
+    );
+  }
+}
+
+function id(index: number): string {
+  return `definition-${String(index).padStart(9, '0')}`;
+}
+
+/** ms from `due` until so many runs are in the queue. */
+async function dispatchedAfter(redis: BenchRedis, due: number, count: number): Promise<number> {
+  const patience = due - (await redis.now()) + 10 * MINUTE;
+  await until('the dispatch', async () => (await redis.client.llen('bull:q:wait')) >= count, {
+    timeout: patience,
+    every: 20,
+  });
+  return (await redis.now()) - due;
+}
+
+/** Schedules that the planner has not answered yet. */
+async function unplanned(redis: BenchRedis): Promise<number> {
+  let left = 0;
+  for (let bucket = 0; bucket < 256; bucket++) left += await redis.client.zcard(`{carillon}:${bucket}:plan`);
+  return left;
+}
