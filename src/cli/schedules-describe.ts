@@ -49,7 +49,7 @@ function linesOf(queue: string, found: ScheduleDescription): [string, string][] 
     ['policies', [...words, lateness]],
     ['tags', definition.tags === undefined ? [] : [definition.tags.join(', ')]],
     ['each run', [`${template.name} ${JSON.stringify(template.data)} ${JSON.stringify(template.opts)}`]],
-    ['fired', [`${found.count} times, last ${utc(found.last)}`]],
+    ['fired', [`${found.count} ${found.count === 1 ? 'time' : 'times'}, last tick ${utc(found.last)}`]],
     ['troubles', troublesOf(found)],
     ['open runs', runsText(found.id, found.open)],
     ['waiting runs', runsText(found.id, found.waiting)],

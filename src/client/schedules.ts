@@ -153,7 +153,11 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
     // As short as it may get: the id of each schedule is put behind it.
     const request = requestHash(given).toString('hex');
     const results: ChangedSchedule[] = [];
+    const seen = new Set<string>();
     for await (const { id } of this.list(filter)) {
+      // A hash that is rehashed meanwhile may be read twice over.
+      if (seen.has(id)) continue;
+      seen.add(id);
       const problem = options.dryRun
         ? undefined
         : await this.#changeOne(verb, id, { ...options, requestId: `${request}:${id}` });

@@ -52,11 +52,11 @@ describe('backfill', () => {
 
     expect(await backfill('--overlap', 'allow')).toEqual({
       code: 0,
-      stdout: `${lines}backfilled 3 ticks of hourly in q\n`,
+      stdout: `${lines}3 ticks of hourly in q to run, beside each other\n`,
       stderr: '',
     });
     await eventually(async () => (await queue.getWaitingCount()) === 3);
-    expect((await backfill()).stdout).toBe('backfilled 0 ticks of hourly in q\n');
+    expect((await backfill()).stdout).toBe('0 ticks of hourly in q to run, one at a time\n');
     const again = await cli.json<{ ticks: { utc: string }[] }>(
       'schedules', 'backfill', 'q', 'hourly', ...span, '--rerun', '--overlap', 'allow',
     ); // biome-ignore format: one command
