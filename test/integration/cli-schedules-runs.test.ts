@@ -129,7 +129,7 @@ describe('runs and describe', () => {
       /^ +A tick that nobody serves for 45s is caught up, at most 6h late\.$/m,
       /^tags +a, b$/m,
       /^open runs +hourly@\d+\+[0-9a-f]{12}, since 2\S+Z$/m,
-      /^next +2\S+:00:00\.000Z {2}2\S+:00:00\+00:00$/m,
+      /^next +2\S+:00:00\.000Z {2}2\S+:00:00\+00:00, fires (1m)?(\d+s)?(\d+ms)? later$/m,
       /^last +2\S+Z {2}triggered, 0s late: waiting$/m,
     ]) {
       expect(text).toMatch(line);
