@@ -11,7 +11,7 @@ export type { JobOptions } from './client/job-options.js';
 export type { EditOptions, JobChange } from './client/pending-edits.js';
 export type { BulkJob } from './client/producer.js';
 export { Queue, type QueueOptions } from './client/queue.js';
-export type { PreviewedTime, ScheduleDescription, ScheduleRunRow } from './client/schedule-description.js';
+export type { ScheduleDescription, ScheduleRunRow } from './client/schedule-description.js';
 export type { ScheduleFilter } from './client/schedule-filter.js';
 export type { BackfillRange, ScheduleHandle } from './client/schedule-handle.js';
 export type { ScheduleInfo } from './client/schedule-info.js';
@@ -26,6 +26,7 @@ export type { ExcludedTicks, ExplainedTick } from './domain/exclusions-explain.j
 export { nextFireTimes } from './domain/fire-times.js';
 export type { LoadForecast, QueueLoad } from './domain/forecast.js';
 export type { Contributor, FlattenedPeak, Peak } from './domain/forecast-peaks.js';
+export type { PreviewedTime } from './domain/preview.js';
 export type { ScheduleDefinition } from './domain/schedule.js';
 export type { SubmitAnswer } from './redis/submit-batch.js';
 export { Scheduler } from './scheduler/scheduler.js';

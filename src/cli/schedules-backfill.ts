@@ -58,5 +58,5 @@ async function backfill(queue: string, id: string, flags: BackfillFlags, command
   for (const tick of ticks) printLine(`  ${tick.toISOString()}`);
   const size = `${ticks.length} ${ticks.length === 1 ? 'tick' : 'ticks'} of ${plain(id)} in ${queue}`;
   if (dryRun) remark(`a dry run of ${size}: nothing was written`);
-  else printLine(`backfilled ${size}`);
+  else printLine(`${size} to run, ${overlap === 'allow' ? 'beside each other' : 'one at a time'}`);
 }

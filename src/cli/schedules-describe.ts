@@ -3,6 +3,7 @@ import type { ScheduleDescription, ScheduleRunRow } from '../client/schedule-des
 import { scheduleNotFound } from '../client/schedule-not-found.js';
 import { formatDuration } from '../domain/durations.js';
 import { tickRunId } from '../domain/ids.js';
+import type { PreviewedTime } from '../domain/preview.js';
 import type { ScheduleRun } from '../redis/record.js';
 import { integerArgument } from './arguments.js';
 import { withKnownQueue } from './connect.js';
@@ -48,7 +49,7 @@ function linesOf(queue: string, found: ScheduleDescription): [string, string][] 
     ['policies', [...words, lateness]],
     ['tags', definition.tags === undefined ? [] : [definition.tags.join(', ')]],
     ['each run', [`${template.name} ${JSON.stringify(template.data)} ${JSON.stringify(template.opts)}`]],
-    ['fired', [`${found.count} times, last ${utc(found.last)}`]],
+    ['fired', [`${found.count} ${found.count === 1 ? 'time' : 'times'}, last tick ${utc(found.last)}`]],
     ['troubles', troublesOf(found)],
     ['open runs', runsText(found.id, found.open)],
     ['waiting runs', runsText(found.id, found.waiting)],
@@ -76,9 +77,10 @@ function runsText(id: string, runs: readonly ScheduleRun[]): string[] {
   return runs.length > MOST_RUNS ? [...shown, `and ${runs.length - MOST_RUNS} more`] : shown;
 }
 
-function upcomingText({ at, wallClock, notes, excluded = [] }: ScheduleDescription['upcoming'][number]) {
+function upcomingText({ at, fireAt, wallClock, notes, excluded = [] }: PreviewedTime): string {
   const remarks = [...excluded, ...notes].map(({ text }) => `  ${text}`).join('');
-  return `${utc(at)}  ${wallClock}${remarks}`;
+  const fires = fireAt === at ? '' : `, fires ${formatDuration(fireAt - at)} later`;
+  return `${utc(at)}  ${wallClock}${fires}${remarks}`;
 }
 
 function recentText({ scheduledFor, what, reason, lateBy, outcome }: ScheduleRunRow): string {

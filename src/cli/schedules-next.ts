@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import type { PreviewedTime } from '../client/schedule-description.js';
 import { compileSchedule } from '../domain/fire-times.js';
-import { instantArgument, integerArgument } from './arguments.js';
+import { type PreviewedTime, previewTicks } from '../domain/preview.js';
+import { durationArgument, instantArgument, integerArgument } from './arguments.js';
 import { withKnownQueue } from './connect.js';
 import { addExclusionOptions, type ExclusionFlags, excludeByFlags } from './exclusion-flags.js';
 import { refuseArgument } from './failure.js';
@@ -27,6 +27,7 @@ interface NextFlags extends TimingFlags, ExclusionFlags {
   count?: string;
   after?: string;
   seed?: string;
+  jitter?: string;
 }
 
 interface Preview {
@@ -42,7 +43,8 @@ export function addNext(schedules: Command): void {
     .description('the next times of an expression, or of a stored schedule')
     .option('--count <count>', `how many, 1 to ${MOST} (default: 10)`)
     .option('--after <instant>', 'the times after this one (default: now)')
-    .option('--seed <queue:id>', 'the schedule’s identity, which H and ~ take their values from')
+    .option('--seed <queue:id>', 'the schedule’s identity, which H, ~ and jitter take their values from')
+    .option('--jitter <duration>', 'spread fire times by up to this; needs --seed')
     .addHelpText('after', HELP)
     .action(next);
 }
@@ -61,11 +63,13 @@ async function next(
       : await ofDefinition(first, count, flags, command);
   if (json) return printJson({ ...preview, times: preview.times.map(timeJson) });
   for (const warning of preview.warnings) remark(`warning: ${warning}`);
+  const jitters = preview.times.some(({ at, fireAt }) => fireAt !== at);
   await printTable(
-    [preview.tz, 'UTC', ''],
-    preview.times.map(({ at, wallClock, notes, excluded = [] }) => [
+    [preview.tz, 'UTC', ...(jitters ? ['fires'] : []), ''],
+    preview.times.map(({ at, fireAt, wallClock, notes, excluded = [] }) => [
       wallClock,
       utc(at),
+      ...(jitters ? [utc(fireAt)] : []),
       [...excluded, ...notes].map(({ text }) => text).join('; '),
     ]),
   );
@@ -90,7 +94,16 @@ async function ofDefinition(
     definition.every === undefined
       ? [definition.cron ?? definition.crons].flat().join(' | ')
       : `every ${definition.every}`;
-  return { when, tz: timing.tz, times: timing.explainNext(after, limit), warnings: timing.warnings };
+  const jitter = jitterOf(flags);
+  const times = previewTicks(timing, { missed: 'skip', jitter }, flags.seed ?? '', after, limit);
+  return { when, tz: timing.tz, times, warnings: timing.warnings };
+}
+
+/** ms; a tick's jitter is the identity's own. */
+function jitterOf({ jitter, seed }: NextFlags): number {
+  if (jitter === undefined) return 0;
+  if (seed === undefined) refuseArgument('jitter', jitter, 'needs seed', 'Give --seed <queue:id>.');
+  return durationArgument(jitter, 'jitter');
 }
 
 async function ofStored(
@@ -125,6 +138,6 @@ async function ofStored(
   });
 }
 
-function timeJson({ at, wallClock, notes, excluded = [], movedFrom }: PreviewedTime) {
-  return { at, utc: utc(at), local: wallClock, notes, excluded, movedFrom };
+function timeJson({ at, fireAt, wallClock, notes, excluded = [], movedFrom }: PreviewedTime) {
+  return { at, utc: utc(at), local: wallClock, fireAt, notes, excluded, movedFrom };
 }

@@ -1,6 +1,5 @@
-import type { ExplainedTick } from '../domain/exclusions-explain.js';
-import type { ExplainedTime } from '../domain/fire-times-explain.js';
 import { tickRunId } from '../domain/ids.js';
+import type { PreviewedTime } from '../domain/preview.js';
 import { latenessWords, policyWords } from '../domain/schedule-words.js';
 import type { LedgerRow } from '../redis/schedule-scripts.js';
 import type { ScheduleInfo } from './schedule-info.js';
@@ -14,9 +13,6 @@ export interface ScheduleRunRow extends LedgerRow {
   /** BullMQ's state of it (`completed`, `failed`, `active`, …); `unknown` when it keeps it no more. */
   outcome: string | undefined;
 }
-
-/** A tick that is to come, and what was excluded before it. */
-export type PreviewedTime = ExplainedTime & Partial<ExplainedTick>;
 
 /** Everything about a schedule that a person may ask for. */
 export interface ScheduleDescription extends ScheduleInfo {

@@ -4,6 +4,7 @@ import { calendarsOf } from '../domain/exclusions-definition.js';
 import type { CompiledTiming } from '../domain/fire-times.js';
 import { identityOf, tickRunId } from '../domain/ids.js';
 import { type Instant, parseInstant } from '../domain/instant.js';
+import { type PreviewedTime, previewTicks } from '../domain/preview.js';
 import { compileStored, type StoredPolicies } from '../domain/schedule.js';
 import { MAX_WAITING_RUNS, type ScheduleRecord } from '../redis/record.js';
 import { newRequestId, requestHash } from '../redis/request-id.js';
@@ -11,7 +12,6 @@ import { checkRequestId } from './job-options.js';
 import {
   describeWhole,
   joinOutcomes,
-  type PreviewedTime,
   type ScheduleDescription,
   type ScheduleRunRow,
 } from './schedule-description.js';
@@ -61,8 +61,8 @@ export class ScheduleHandle {
   }
 
   /**
-   * Its next `count` ticks as they would come now, each with what a clock change did to it and what was excluded before
-   * it; without jitter. Fewer if the schedule ends before.
+   * Its next `count` ticks as they would come now, each with what a clock change did to it, what was excluded before it
+   * and when it fires. Fewer if the schedule ends before.
    * @param count 1 to 1,000; defaults to 10.
    * @throws CarillonError NOT_FOUND, INVALID_OPTION
    */
@@ -72,7 +72,8 @@ export class ScheduleHandle {
     const policies = JSON.parse(record.policies) as StoredPolicies;
     const left = policies.limit === undefined ? count : Math.max(0, policies.limit - record.count);
     const timing = await this.#compile(policies, record);
-    return timing.explainNext(Math.max(now, record.last), Math.min(count, left));
+    const identity = identityOf(this.port.queueName, this.id);
+    return previewTicks(timing, policies, identity, Math.max(now, record.last), Math.min(count, left));
   }
 
   /**

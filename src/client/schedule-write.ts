@@ -1,4 +1,5 @@
 import type { CalendarSet } from '../domain/calendar.js';
+import { type PreviewedTime, previewTicks } from '../domain/preview.js';
 import {
   compileStored,
   DEFAULT_GRACE,
@@ -48,8 +49,7 @@ export function writeOf(
   const text = JSON.stringify(policies);
   const keepTicks = record !== undefined && firesAtTheSameTimes(record, policies, identity);
   if (keepTicks && text === record.policies && isTemplateOf(record, template)) return undefined;
-  const counted = record !== undefined && countsOn(record, policies);
-  const anchor = counted ? record.anchor : now;
+  const { anchor, counted } = anchorOf(record, policies, now);
   const ticks = new Ticks(compileStored(policies, identity, anchor, calendars), policies, identity);
   const floor = Math.max(counted ? now : ticks.before(now), record?.last ?? 0, spentLast);
   const [cur, next] = keepTicks ? [] : twoTicks(ticks, floor, record?.count ?? 0);
@@ -75,6 +75,27 @@ export function writeOf(
     ...template,
     policies: text,
   };
+}
+
+/** The next ticks as they would come if the definition were written now. */
+export function previewWrite(
+  identity: string,
+  policies: StoredPolicies,
+  { now, record, spentLast, calendars }: ReadSchedule,
+  count: number,
+): PreviewedTime[] {
+  const { anchor, counted } = anchorOf(record, policies, now);
+  const timing = compileStored(policies, identity, anchor, calendars);
+  const before = counted ? now : new Ticks(timing, policies, identity).before(now);
+  const left = policies.limit === undefined ? count : Math.max(0, policies.limit - (record?.count ?? 0));
+  const floor = Math.max(before, record?.last ?? 0, spentLast);
+  return previewTicks(timing, policies, identity, floor, Math.min(count, left));
+}
+
+/** What an `every` without an anchor counts from: the old schedule's start, where that stands; ms. */
+function anchorOf(record: ScheduleRecord | undefined, policies: StoredPolicies, now: number) {
+  const counted = record !== undefined && countsOn(record, policies);
+  return { anchor: counted ? record.anchor : now, counted };
 }
 
 /** What an edit records of the old definition's ticks that are due and did not fire: the newest stands for all. */

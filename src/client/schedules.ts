@@ -1,10 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
-import { refuse } from '../config/check.js';
+import { checkInteger, refuse } from '../config/check.js';
 import { BUCKETS } from '../domain/buckets.js';
 import type { CalendarSet } from '../domain/calendar.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { calendarsOf } from '../domain/exclusions-definition.js';
 import { checkScheduleId, identityOf, splitIdentity } from '../domain/ids.js';
+import type { PreviewedTime } from '../domain/preview.js';
 import { checkSchedule, type ScheduleDefinition, type StoredPolicies } from '../domain/schedule.js';
 import { decodeRecord, type ScheduleRecord } from '../redis/record.js';
 import { newRequestId, requestHash } from '../redis/request-id.js';
@@ -12,7 +13,7 @@ import { checkRequestId } from './job-options.js';
 import { checkFilter, matcherOf, type ScheduleFilter } from './schedule-filter.js';
 import { ScheduleHandle } from './schedule-handle.js';
 import { describeSchedule, type ScheduleInfo } from './schedule-info.js';
-import { writeOf } from './schedule-write.js';
+import { previewWrite, writeOf } from './schedule-write.js';
 import type { SchedulesPort, ScheduleTemplate } from './schedules-port.js';
 
 export interface UpsertOptions {
@@ -84,6 +85,24 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
     return this.store(id, policies, template, options);
   }
 
+  /**
+   * The next ticks of a definition, stored or not, as they would come if `upsert` were called now: each with what a clock
+   * change did to it, what was excluded before it, and when it fires.
+   * @param id seeds `H`, `~` and jitter; the schedule of that id, if there is one, says what has fired already.
+   * @param count 1 to 1,000; defaults to 10.
+   * @throws CarillonError as `upsert`; nothing is written.
+   */
+  async preview(id: string, definition: ScheduleDefinition, count = 10): Promise<PreviewedTime[]> {
+    checkScheduleId(id);
+    checkInteger('count', count, 1, 1000);
+    const identity = identityOf(this.port.queueName, id);
+    const policies = checkSchedule(definition, identity);
+    const { now, record, last: spentLast } = await this.port.jobs.get(this.port.queueName, id);
+    if (record?.kind === 'job') throw idInUse(id);
+    const calendars = await this.port.calendars.named(calendarsOf(policies.exclude));
+    return previewWrite(identity, policies, { now, record, spentLast, calendars }, count);
+  }
+
   /** The handle of a schedule, whether it exists or not: nothing is read yet. @throws CarillonError INVALID_ID */
   get(id: string): ScheduleHandle {
     return new ScheduleHandle(this.port, checkScheduleId(id));
@@ -134,7 +153,11 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
     // As short as it may get: the id of each schedule is put behind it.
     const request = requestHash(given).toString('hex');
     const results: ChangedSchedule[] = [];
+    const seen = new Set<string>();
     for await (const { id } of this.list(filter)) {
+      // A hash that is rehashed meanwhile may be read twice over.
+      if (seen.has(id)) continue;
+      seen.add(id);
       const problem = options.dryRun
         ? undefined
         : await this.#changeOne(verb, id, { ...options, requestId: `${request}:${id}` });

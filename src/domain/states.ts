@@ -18,7 +18,7 @@ export const STATES = {
     index: 'due',
     entered: 'submit, reschedule, resume, a cured queue, a release from quarantine',
     left: 'pop-due when its fire time comes; cancel, pause, promote',
-    kept: 'until it fires',
+    kept: 'until it fires, or comes too late for its deadline',
   },
   paused: {
     code: 2,

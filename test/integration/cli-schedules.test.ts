@@ -7,7 +7,13 @@ const main = await compileCli();
 interface NextDocument {
   when: string;
   tz: string;
-  times: { at: number; utc: string; local: string; notes: { change: string; outcome: string }[] }[];
+  times: {
+    at: number;
+    fireAt: number;
+    utc: string;
+    local: string;
+    notes: { change: string; outcome: string }[];
+  }[];
   warnings: string[];
 }
 
@@ -43,7 +49,14 @@ describe('schedules next of an expression', { timeout: 60_000 }, () => {
       '2027-03-13T12:00:00Z',
     );
     expect(times).toEqual([
-      { at: Date.parse(utc), utc, local, notes: [expect.objectContaining({ change: 'gap' })], excluded: [] },
+      {
+        at: Date.parse(utc),
+        fireAt: Date.parse(utc),
+        utc,
+        local,
+        notes: [expect.objectContaining({ change: 'gap' })],
+        excluded: [],
+      },
     ]);
   });
 
@@ -99,6 +112,18 @@ describe('schedules next of an expression', { timeout: 60_000 }, () => {
       '2026-01-01T00:00:00Z',
     );
     expect({ code, stderr }).toEqual({ code: 0, stderr: 'it never fires\n' });
+  });
+
+  test('jitter is the identity’s own: it is shown, and needs one', async () => {
+    const flags = ['--jitter', '30m', '--count', '3', '--after', '2027-01-01T00:00:00Z'];
+    const { times } = await next('@hourly', ...flags, '--seed', 'q:a');
+    for (const { at, fireAt } of times) expect(fireAt - at).toBeLessThan(1_800_001);
+    expect(new Set(times.map(({ at, fireAt }) => fireAt - at)).size).toBe(3);
+    const text = await cli.text('schedules', 'next', '@hourly', ...flags, '--seed', 'q:a');
+    expect(text).toMatch(/^UTC +UTC +fires\n/);
+    expect(text).toContain(new Date(times[0]?.fireAt ?? 0).toISOString());
+    const { code, stderr } = await cli.run('schedules', 'next', '@hourly', ...flags);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('jitter needs seed') });
   });
 
   test('H takes its value from the identity', async () => {
