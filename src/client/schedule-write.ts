@@ -1,4 +1,5 @@
 import type { CalendarSet } from '../domain/calendar.js';
+import { recordZone } from '../domain/recorded-offsets.js';
 import {
   compileStored,
   DEFAULT_GRACE,
@@ -10,6 +11,7 @@ import {
   timingText,
 } from '../domain/schedule.js';
 import { type PlannedTick, spanReason, Ticks } from '../domain/ticks.js';
+import { tzDataVersion, zoneOffsets } from '../domain/time-zone-offsets.js';
 import type { ScheduleRecord } from '../redis/record.js';
 import type { ScheduleWrite } from '../redis/schedule-scripts.js';
 
@@ -74,7 +76,12 @@ export function writeOf(
     pauseAfter: policies.pauseOnFailure ?? 0,
     ...template,
     policies: text,
+    ...(policies.tz === undefined ? {} : { zone: zoneOf(policies.tz, now) }),
   };
+}
+
+function zoneOf(tz: string, now: number): ScheduleWrite['zone'] {
+  return { tz, offsets: JSON.stringify(recordZone(tzDataVersion, zoneOffsets(tz), now)) };
 }
 
 /** What an edit records of the old definition's ticks that are due and did not fire: the newest stands for all. */

@@ -39,7 +39,7 @@ const rules = fc
   });
 
 function data(version: string, offsets: [number, number][]): TimeZoneData & { zone: OffsetSource } {
-  const zone = new RecordedOffsets({ version, from: 0, to: 0, offsets });
+  const zone = new RecordedOffsets({ version, at: 0, from: 0, to: 0, offsets });
   return { version, zone, offsetsOf: () => zone };
 }
 
