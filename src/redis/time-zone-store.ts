@@ -1,6 +1,6 @@
 import { BUCKETS } from '../domain/buckets.js';
 import { type RecordedZone, readRecordedZone } from '../domain/recorded-offsets.js';
-import { decodeRecord, type ScheduleRecord } from './record.js';
+import { decodeRecord, type JobOrSchedule, type ScheduleRecord } from './record.js';
 import { asBytes, asList, asNumber, asText } from './replies.js';
 import type { Shard } from './shard.js';
 import { redisError, statusError } from './status.js';
@@ -66,10 +66,19 @@ export class TimeZoneStore {
         cursor = asText(rest[1]);
         const items = asList(rest[2]);
         for (let i = 0; i < items.length; i += 2) {
-          const record = decodeRecord(asBytes(items[i + 1])) as ScheduleRecord;
-          yield { bucket, identity: asText(items[i]), record, now };
+          const record = readRecord(asBytes(items[i + 1]));
+          if (record?.kind === 'schedule') yield { bucket, identity: asText(items[i]), record, now };
         }
       } while (cursor !== '0');
     }
+  }
+}
+
+/** Undefined for what this version cannot read: its next pop sets it aside. */
+function readRecord(bytes: Buffer): JobOrSchedule | undefined {
+  try {
+    return decodeRecord(bytes);
+  } catch {
+    return undefined;
   }
 }

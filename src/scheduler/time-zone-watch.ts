@@ -1,5 +1,4 @@
-import type { CalendarSet } from '../domain/calendar.js';
-import { carryTicks } from '../domain/carried-ticks.js';
+import { isCarillonError } from '../domain/errors.js';
 import { calendarsOf } from '../domain/exclusions-definition.js';
 import {
   hasRecordedOffsets,
@@ -8,20 +7,20 @@ import {
   type RecordedZone,
   recordZone,
 } from '../domain/recorded-offsets.js';
-import { compileStored, type StoredPolicies } from '../domain/schedule.js';
-import { Ticks } from '../domain/ticks.js';
+import type { StoredPolicies } from '../domain/schedule.js';
 import type { OffsetSource, TimeZoneData } from '../domain/time-zone-offsets.js';
 import type { CalendarStore } from '../redis/calendar-store.js';
 import type { LeaderScripts, OwnedRange, PlanAnswer } from '../redis/leader-scripts.js';
 import type { TimeZoneStore, ZoneUser } from '../redis/time-zone-store.js';
 import type { Logger } from '../support/logger.js';
+import { carriedAnswer } from './carried-answer.js';
 import { RepeatedTask } from './repeated-task.js';
 
 /** ms between two looks at what there is to do, and between two at every zone in use. */
 const REST = 1000;
 const LOOK_AGAIN = 60_000;
 const BATCH = 100;
-/** Walks in one round: schedules that fire meanwhile are met again. */
+/** Walks over a zone's schedules: those that fire meanwhile are met again. */
 const WALKS = 5;
 
 export interface TimeZoneWatchOptions {
@@ -91,7 +90,7 @@ export class TimeZoneWatch extends RepeatedTask implements TimeZoneData {
       this.#settled.clear();
       for (const [tz, zone] of await this.options.store.all()) await this.#judge(tz, zone);
     }
-    for (let walk = 0; walk < WALKS && this.#stale.size > 0 && !signal.aborted; walk++) await this.#carry();
+    if (this.#stale.size > 0) await this.#carry(signal);
   }
 
   /** Others may have led, and planned, since our last term. */
@@ -134,24 +133,53 @@ export class TimeZoneWatch extends RepeatedTask implements TimeZoneData {
     this.#settled.add(tz);
   }
 
-  /** One walk over the schedules of stale zones; done when nothing was in its way. */
-  async #carry(): Promise<void> {
-    const { store, host, logger } = this.options;
+  /** Carries the schedules of stale zones over, walk by walk until a walk meets no resistance. */
+  async #carry(signal: AbortSignal): Promise<void> {
+    const zones = await this.#begin();
+    let refused: string[] = [];
+    for (let walk = 0; walk < WALKS; walk++) {
+      refused = await this.#walk(zones);
+      // Fenced: whoever leads now goes on from here.
+      if (signal.aborted || this.options.owned().length === 0) return;
+      if (refused.length === 0) break;
+    }
+    if (refused.length > 0) {
+      this.options.logger.error(
+        { schedules: refused.slice(0, 10), count: refused.length },
+        'could not carry the pending ticks of schedules over to the new rules of their zones: they fire once by the old ones',
+      );
+    }
+    for (const tz of zones.keys()) {
+      await this.#record(tz, this.options.host.offsetsOf(tz));
+      this.#stale.delete(tz);
+      this.#settled.add(tz);
+    }
+  }
+
+  /** Notes in Redis that a walk begins, so that whoever goes on after a crash knows what was carried before it. */
+  async #begin(): Promise<Map<string, RecordedZone>> {
+    const { store } = this.options;
     const zones = new Map<string, RecordedZone>();
     for (const [tz, zone] of this.#stale) {
-      const carrying = zone.carrying ?? (await store.lastVersion());
-      // Kept, so that whoever goes on after a crash knows which were carried: their version is above.
-      if (zone.carrying === undefined) await store.record(tz, { ...zone, carrying });
-      zones.set(tz, { ...zone, carrying });
-      this.#stale.set(tz, { ...zone, carrying });
+      const begun = { ...zone, carrying: zone.carrying ?? (await store.lastVersion()) };
+      if (zone.carrying === undefined) await store.record(tz, begun);
+      zones.set(tz, begun);
     }
+    return zones;
+  }
+
+  /** @returns the identities of those that somebody else changed meanwhile, or that cannot be stored. */
+  async #walk(zones: ReadonlyMap<string, RecordedZone>): Promise<string[]> {
+    const { store, host, logger } = this.options;
+    const refused: string[] = [];
     let carried = 0;
-    let refused = 0;
     let batch: PlanAnswer[] = [];
     const commit = async () => {
       const outcomes = await this.#commit(batch);
-      carried += outcomes.filter((outcome) => outcome === 'OK').length;
-      refused += outcomes.filter((outcome) => outcome !== 'OK').length;
+      for (const [i, { identity }] of batch.entries()) {
+        if (outcomes[i] === 'OK') carried++;
+        else refused.push(identity);
+      }
       batch = [];
     };
     for await (const user of store.users([...zones.keys()])) {
@@ -166,12 +194,7 @@ export class TimeZoneWatch extends RepeatedTask implements TimeZoneData {
         'the rules of time zones changed: carried pending ticks to where their local times are now',
       );
     }
-    if (refused > 0) return;
-    for (const tz of zones.keys()) {
-      await this.#record(tz, host.offsetsOf(tz));
-      this.#stale.delete(tz);
-      this.#settled.add(tz);
-    }
+    return refused;
   }
 
   async #record(tz: string, zone: OffsetSource): Promise<void> {
@@ -184,42 +207,18 @@ export class TimeZoneWatch extends RepeatedTask implements TimeZoneData {
     return (await this.options.scripts.setNext(this.options.owned(), answers)).outcomes;
   }
 
-  async #answer(
-    { bucket, identity, record, now }: ZoneUser,
-    zones: ReadonlyMap<string, RecordedZone>,
-  ): Promise<PlanAnswer | undefined> {
-    const policies = JSON.parse(record.policies) as StoredPolicies;
-    const zone = zones.get(policies.tz ?? 'UTC');
-    // Carried already, or written since by whoever reads other rules.
-    if (zone === undefined || record.ver > (zone.carrying ?? 0)) return undefined;
-    if (record.state === 'ended' || (record.cur === 0 && record.last === 0)) return undefined;
-    let calendars: CalendarSet | undefined;
-    if (policies.exclude !== undefined) {
-      calendars = await this.options.calendars.named(calendarsOf(policies.exclude));
-    }
-    const { last, cur, next, inc, ver, anchor } = record;
-    let ticks: Ticks;
+  async #answer(user: ZoneUser, zones: ReadonlyMap<string, RecordedZone>): Promise<PlanAnswer | undefined> {
     try {
-      const timing = compileStored(policies, identity, anchor, calendars, this.options.host);
-      ticks = new Ticks(timing, policies, identity);
-    } catch {
+      const policies = JSON.parse(user.record.policies) as StoredPolicies;
+      const zone = zones.get(policies.tz ?? 'UTC');
+      if (zone === undefined) return undefined;
+      const named = calendarsOf(policies.exclude);
+      const calendars = named.length === 0 ? undefined : await this.options.calendars.named(named);
+      return carriedAnswer(user, policies, zone, this.options.host, calendars);
+    } catch (error) {
+      if (isCarillonError(error, 'REDIS_UNAVAILABLE')) throw error;
       // A calendar that is gone, say: the planner tells, and suspends it.
       return undefined;
     }
-    const carried = carryTicks(ticks, new RecordedOffsets(zone), { last, cur, next }, now);
-    return {
-      op: 'replan',
-      bucket,
-      identity,
-      inc: String(inc),
-      ver: String(ver),
-      cur,
-      last,
-      next,
-      newCur: carried.cur?.tick ?? 0,
-      newCurFire: carried.cur?.fireAt ?? 0,
-      newNext: carried.next?.tick ?? 0,
-      newNextFire: carried.next?.fireAt ?? 0,
-    };
   }
 }

@@ -6,6 +6,7 @@ import type { ScheduleRecord } from '../../src/redis/record.js';
 import { TimeZoneStore } from '../../src/redis/time-zone-store.js';
 import { eventually } from '../support/eventually.js';
 import { QUEUE, ScheduleWorld } from '../support/schedule-world.js';
+import { expectHealthy } from '../support/spine-doctor.js';
 
 const HOUR = 3600;
 /** A zone without summer time, so that the test says all there is to its rules. */
@@ -104,6 +105,36 @@ describe('two versions of the tz data', () => {
       await scheduler.stop();
     }
   });
+
+  test('hundreds of schedules that fire while they are carried over: each at its new time, none twice', async ({
+    task,
+  }) => {
+    const world = await ScheduleWorld.at('2024-03-05T12:00:30Z', task);
+    const ids = Array.from({ length: 300 }, (_, i) => `s${i}`);
+    for (const [i, id] of ids.entries())
+      await world.schedules.upsert(id, { ...DAILY, cron: `${i % 60} ${i % 24} * * *` }, TEMPLATE);
+    const first = await world.startScheduler();
+    await world.passBy(3_600_000, '2024-03-06T00:00:30Z');
+    await first.stop();
+    await world.startScheduler({ timeZones: newer('2024-03-04T00:00:00Z', 3) });
+    const store = new TimeZoneStore(world.spine.shard);
+    await eventually(async () => {
+      await world.setClock((await world.now()) + 60_000);
+      expect((await store.all()).get(TZ)).toMatchObject({ version: '9999a' });
+    });
+    await world.settle();
+    for (const [i, id] of ids.entries()) {
+      const { cur, next } = await recordOf(world, id);
+      for (const tick of [cur, next]) {
+        const local = new Date(tick + 3 * 3_600_000);
+        expect([local.getUTCHours(), local.getUTCMinutes()]).toEqual([i % 24, i % 60]);
+      }
+      expect(next - cur).toBe(86_400_000);
+    }
+    const runs = await world.runIds();
+    expect(new Set(runs).size).toBe(runs.length);
+    await expectHealthy(world.spine, 'leader');
+  }, 60_000);
 
   test('data that is older than what schedules were planned with changes nothing, and is not used', async ({
     task,
