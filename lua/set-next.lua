@@ -8,6 +8,7 @@
 -- answer: op, bucket, identity, inc, ver (texts), and by op
 --   append:  tail, tick, fireAt            the successor of the last known tick
 --   resolve: cur, last, newLast, newCur, newCurFire, newNext, newNextFire, catchUp(list of ticks), skipped(list of {at, what, reason})
+--   replan:  cur, last, next, newCur, newCurFire, newNext, newNextFire    the zone's rules changed; in any state but ended
 --   defer:   planAt                        asks again later
 --   end:     tail                          no tick follows the last known one
 --   suspend: reason                        leaves the schedule without a pending tick
@@ -81,6 +82,17 @@ function operations.resolve(record, answer, identity)
   end
 end
 
+-- Ticks at another instant under the zone's new rules; what waits for the planner otherwise still does.
+function operations.replan(record, answer)
+  if record.state == STATE_ENDED then return 'CONFLICT' end
+  if record.cur ~= answer.cur or record.last ~= answer.last or record.next ~= answer.next then return 'CONFLICT' end
+  if answer.newCur > 0 and answer.newCur <= record.last then return 'CONFLICT' end
+  record.cur, record.curFire = answer.newCur, answer.newCurFire
+  record.next, record.nextFire = answer.newNext, answer.newNextFire
+  if answer.newCur ~= answer.cur or answer.newNext ~= answer.next then setFlag(record, FLAG_LAST, false) end
+  record.ver = takeInc(tag, now, 1)
+end
+
 -- The pending tick is the last one.
 operations['end'] = function(record, answer)
   if record.cur ~= answer.tail or record.next > 0 then return 'CONFLICT' end
@@ -125,7 +137,7 @@ for _, answer in ipairs(cjson.decode(ARGV[4])) do
         countState(string.match(identity, '^[^:]*'), 'schedules', -1)
         outcome = 'OK'
       end
-    elseif record.kind ~= KIND_SCHEDULE or record.state ~= STATE_SCHEDULED then
+    elseif record.kind ~= KIND_SCHEDULE or (record.state ~= STATE_SCHEDULED and answer.op ~= 'replan') then
       redis.call('ZREM', at .. ':plan', identity)
       outcome = 'CONFLICT'
     elseif string.format('%.0f', record.inc) ~= answer.inc or string.format('%.0f', record.ver) ~= answer.ver then

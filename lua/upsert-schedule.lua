@@ -7,6 +7,7 @@
 -- cost     O(log N)
 -- definition: inc, ver ("" to create), last, asOf, anchor, cur, curFire, next, nextFire, keepTicks, ends,
 -- overdueTo, overdueReason, grace, missed, overlap,
+-- zone, zoneOffsets (the zone that the ticks were computed in, for who has other tz data),
 -- runTimeout, maxOpen, maxConcurrent, keptRows, pauseAfter, priority, lifo.
 
 --- @include "clock"
@@ -81,6 +82,7 @@ record.priority, record.lifo = wanted.priority, wanted.lifo
 record.name, record.data, record.opts, record.policies = ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 record.requests = rememberRequest(record.requests, request, ANSWER_OK)
 storePending(tag, bucket, identity, record, now)
+if wanted.zone and not wanted.keepTicks then redis.call('HSETNX', tag .. ':zones', wanted.zone, wanted.zoneOffsets) end
 flushCounts(tag)
 flushHeads(tag, now)
 return { 'OK', encodeRecord(record), now }

@@ -7,7 +7,7 @@ import type { Problem } from './doctor-finding.js';
 export type KeyKind =
   | {
       type: KeyType;
-      part: 'meta' | 'fence' | 'heads' | 'queues' | 'leader' | 'history' | 'calendars' | 'clock';
+      part: 'meta' | 'fence' | 'heads' | 'queues' | 'leader' | 'history' | 'calendars' | 'zones' | 'clock';
     }
   | { type: KeyType; part: 'bucket'; bucket: number }
   | { type: KeyType; part: 'spent' | 'spentShort'; bucket: number; generation: number }
@@ -25,6 +25,7 @@ const ONES = {
   leader: 'hash',
   history: 'stream',
   calendars: 'hash',
+  zones: 'hash',
   clock: 'string',
 } as const;
 const OF_BUCKET: Readonly<Record<string, KeyType>> = {

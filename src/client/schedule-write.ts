@@ -1,5 +1,6 @@
 import type { CalendarSet } from '../domain/calendar.js';
 import { type PreviewedTime, previewTicks } from '../domain/preview.js';
+import { recordZone } from '../domain/recorded-offsets.js';
 import {
   compileStored,
   DEFAULT_GRACE,
@@ -11,6 +12,7 @@ import {
   timingText,
 } from '../domain/schedule.js';
 import { type PlannedTick, spanReason, Ticks } from '../domain/ticks.js';
+import { tzDataVersion, zoneOffsets } from '../domain/time-zone-offsets.js';
 import type { ScheduleRecord } from '../redis/record.js';
 import type { ScheduleWrite } from '../redis/schedule-scripts.js';
 
@@ -74,6 +76,7 @@ export function writeOf(
     pauseAfter: policies.pauseOnFailure ?? 0,
     ...template,
     policies: text,
+    ...(policies.tz === undefined ? {} : { zone: zoneOf(policies.tz, now) }),
   };
 }
 
@@ -96,6 +99,10 @@ export function previewWrite(
 function anchorOf(record: ScheduleRecord | undefined, policies: StoredPolicies, now: number) {
   const counted = record !== undefined && countsOn(record, policies);
   return { anchor: counted ? record.anchor : now, counted };
+}
+
+function zoneOf(tz: string, now: number): ScheduleWrite['zone'] {
+  return { tz, offsets: JSON.stringify(recordZone(tzDataVersion, zoneOffsets(tz), now)) };
 }
 
 /** What an edit records of the old definition's ticks that are due and did not fire: the newest stands for all. */

@@ -1,5 +1,6 @@
 import { type Duration, parseDuration } from '../domain/durations.js';
 import { CarillonError } from '../domain/errors.js';
+import { HOST_TIME_ZONES, type TimeZoneData } from '../domain/time-zone-offsets.js';
 import type { RedisConnectionOptions } from '../redis/connection.js';
 import { defaultNamespace } from '../redis/layout.js';
 import type { ScriptChoices } from '../redis/script-source.js';
@@ -32,6 +33,8 @@ export interface SchedulerOptions {
   logger?: Logger;
   /** For test kits only: which clock and fence the scripts are loaded with. */
   scripts?: ScriptChoices;
+  /** For test kits only: the tz data to compute with. Defaults to this Node's. */
+  timeZones?: TimeZoneData;
 }
 
 export interface ResolvedSchedulerOptions {
@@ -46,11 +49,12 @@ export interface ResolvedSchedulerOptions {
   memoryHeadroom: number;
   allowVolatile: boolean;
   scripts: ScriptChoices;
+  timeZones: TimeZoneData;
 }
 
 const KNOWN = [
   'redis', 'prefix', 'namespace', 'instanceId', 'ttl', 'takeOver', 'pollInterval', 'duplicateWindow', 'memoryHeadroom', 'allowVolatile',
-  'logger', 'scripts',
+  'logger', 'scripts', 'timeZones',
 ]; // biome-ignore format: one list
 
 /** Defaults, then checks, then frozen. @throws CarillonError INVALID_OPTION and what durations throw. */
@@ -111,6 +115,7 @@ export function resolveSchedulerOptions(options: SchedulerOptions): Readonly<Res
     memoryHeadroom,
     allowVolatile: checkFlag(options.allowVolatile, 'allowVolatile'),
     scripts: options.scripts ?? {},
+    timeZones: options.timeZones ?? HOST_TIME_ZONES,
   });
 }
 

@@ -4,11 +4,14 @@ import type { OffsetSource, OffsetSpan } from './time-zone-offsets.js';
 export interface RecordedZone {
   /** Of the tz data, such as `2025c`. */
   readonly version: string;
-  /** The stretch that is recorded, ms. */
+  /** When it was recorded, and the stretch, ms. */
+  readonly at: number;
   readonly from: number;
   readonly to: number;
   /** Offsets in seconds, each with the second since 1970 that it is in force from; the first one also before. */
   readonly offsets: readonly (readonly [start: number, offset: number])[];
+  /** Its schedules are being carried over to newer rules: those of a higher `ver` than this are done. */
+  readonly carrying?: number;
 }
 
 const YEAR_MS = 366 * 86_400_000;
@@ -22,7 +25,7 @@ const FOREVER = 8_640_000_000_000_000;
 export function recordZone(version: string, zone: OffsetSource, now: number): RecordedZone {
   const from = now - YEARS_BEFORE * YEAR_MS;
   const to = now + YEARS_AFTER * YEAR_MS;
-  return { version, from, to, offsets: offsetsBetween(zone, from, to) };
+  return { version, at: now, from, to, offsets: offsetsBetween(zone, from, to) };
 }
 
 /** Reads what {@link recordZone} gave, as JSON; undefined for anything else. */
@@ -33,9 +36,9 @@ export function readRecordedZone(text: string): RecordedZone | undefined {
   } catch {
     return undefined;
   }
-  const { version, from, to, offsets } = (found ?? {}) as Partial<RecordedZone>;
+  const { version, at, from, to, offsets } = (found ?? {}) as Partial<RecordedZone>;
   const isPair = (pair: unknown) => Array.isArray(pair) && pair.length === 2 && pair.every(Number.isFinite);
-  if (typeof version !== 'string' || !Number.isFinite(from) || !Number.isFinite(to)) return undefined;
+  if (typeof version !== 'string' || ![at, from, to].every(Number.isFinite)) return undefined;
   if (!Array.isArray(offsets) || offsets.length === 0 || !offsets.every(isPair)) return undefined;
   return found as RecordedZone;
 }
@@ -47,8 +50,8 @@ export function hasRecordedOffsets(recorded: RecordedZone, zone: OffsetSource): 
 }
 
 /**
- * Whether tz data of version `a` is newer than `b`'s. Versions are a year and a letter; data without one is newer than
- * none.
+ * Whether tz data of version `a` is newer than `b`'s. Versions are a year and a letter; of data without one nobody
+ * can tell.
  */
 export function isNewerTzData(a: string, b: string): boolean {
   const isVersion = (text: string) => /^\d{4}[a-z]+$/.test(text);

@@ -50,6 +50,10 @@ export class Keys {
   get calendars(): string {
     return `${this.tag}:calendars`;
   }
+  /** HASH: time zone → the offsets that its pending ticks were computed with, and the version of the tz data, as JSON. */
+  get zones(): string {
+    return `${this.tag}:zones`;
+  }
   /** CHANNEL: a job is due soon: its time in ms. */
   get wake(): string {
     return `${this.tag}:wake`;

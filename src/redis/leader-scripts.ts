@@ -69,6 +69,16 @@ export type PlanAnswer = { bucket: number; identity: string; inc: string; ver: s
       /** Rows for the ledger. */
       skipped: { at: number; what: string; reason: string }[];
     }
+  | {
+      op: 'replan';
+      cur: number;
+      last: number;
+      next: number;
+      newCur: number;
+      newCurFire: number;
+      newNext: number;
+      newNextFire: number;
+    }
   | { op: 'defer'; planAt: number }
   | { op: 'suspend'; reason: string }
   | { op: 'end'; tail: number }

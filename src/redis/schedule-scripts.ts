@@ -43,6 +43,8 @@ export interface ScheduleWrite {
   priority: number;
   lifo: boolean;
   policies: string;
+  /** The zone that the ticks were computed in, and its offsets then, as JSON; none for UTC. */
+  zone?: { tz: string; offsets: string };
 }
 
 export type ScheduleWritten =
@@ -88,6 +90,8 @@ export class ScheduleScripts {
       pauseAfter: write.pauseAfter,
       priority: write.priority,
       lifo: write.lifo,
+      zone: write.zone?.tz,
+      zoneOffsets: write.zone?.offsets,
     };
     const { status, rest } = await this.shard.run('upsert-schedule', 'deny-oom', [
       this.shard.base,

@@ -7,6 +7,7 @@ import type { CalendarStore } from '../redis/calendar-store.js';
 import type { LeaderScripts, OwnedRange, PlanAnswer, PlanItem } from '../redis/leader-scripts.js';
 import { decodeRecord, FLAGS, MAX_WAITING_RUNS, type ScheduleRecord } from '../redis/record.js';
 import type { Logger } from '../support/logger.js';
+import type { TimeZoneWatch } from './time-zone-watch.js';
 
 const BATCH = 200;
 const BATCH_BYTES = 500_000;
@@ -24,6 +25,7 @@ export class Planner {
   constructor(
     private readonly logger: Logger,
     private readonly calendars: CalendarStore,
+    private readonly timeZones: TimeZoneWatch,
   ) {}
 
   /** Works one batch. True when there may be more. */
@@ -39,6 +41,7 @@ export class Planner {
       return false;
     }
     const calendars = await this.calendars.named(items.flatMap(calendarsNamed));
+    await this.timeZones.look(items.flatMap(zoneNamed));
     const answers = items.map((item) => this.#answer(item, now, servedFrom(owned, item.bucket), calendars));
     const { outcomes } = await scripts.setNext(owned, answers);
     outcomes.forEach((outcome, index) => {
@@ -69,7 +72,13 @@ export class Planner {
       const record = decodeRecord(item.record);
       if (record.kind !== 'schedule') return { ...target, op: 'forget' };
       Object.assign(target, { inc: String(record.inc), ver: String(record.ver) });
-      const answer = answerFor(target, record, now, since, calendars);
+      const policies = JSON.parse(record.policies) as StoredPolicies;
+      if (policies.tz !== undefined && this.timeZones.isStale(policies.tz)) {
+        return { ...target, op: 'defer', planAt: now + RETRY_MIN };
+      }
+      const timing = compileStored(policies, target.identity, record.anchor, calendars, this.timeZones.data);
+      const ticks = new Ticks(timing, policies, target.identity);
+      const answer = answerFor(target, record, ticks, now, since);
       this.#failures.delete(item.identity);
       return answer;
     } catch (error) {
@@ -102,13 +111,10 @@ interface Target {
 function answerFor(
   target: Target,
   record: ScheduleRecord,
+  ticks: Ticks,
   now: number,
   since: number,
-  calendars: CalendarSet,
 ): PlanAnswer {
-  const policies = JSON.parse(record.policies) as StoredPolicies;
-  const timing = compileStored(policies, target.identity, record.anchor, calendars);
-  const ticks = new Ticks(timing, policies, target.identity);
   const { last, cur, next, count } = record;
   const state = { last, cur, next, count, createdAt: record.anchor };
   const has = (flag: number) => (record.flags & flag) !== 0;
@@ -150,14 +156,23 @@ function servedFrom(owned: readonly OwnedRange[], bucket: number): number {
   return owned.find((range) => bucket >= range.first && bucket <= range.last)?.servedFrom ?? 0;
 }
 
+/** The zone that a schedule names; none where it cannot be read, which its answer will tell. */
+function zoneNamed({ record }: PlanItem): string[] {
+  const tz = record.includes('"tz":"') ? policiesOf(record)?.tz : undefined;
+  return tz === undefined ? [] : [tz];
+}
+
 /** The calendars that a schedule names; none where it cannot be read, which its answer will tell. */
 function calendarsNamed({ record }: PlanItem): string[] {
   // Few do: the others are not read twice.
   if (!record.includes('"exclude":')) return [];
+  return calendarsOf(policiesOf(record)?.exclude);
+}
+
+function policiesOf(bytes: Buffer): StoredPolicies | undefined {
   try {
-    const { policies } = decodeRecord(record) as ScheduleRecord;
-    return calendarsOf((JSON.parse(policies) as StoredPolicies).exclude);
+    return JSON.parse((decodeRecord(bytes) as ScheduleRecord).policies) as StoredPolicies;
   } catch {
-    return [];
+    return undefined;
   }
 }

@@ -17,6 +17,7 @@ import { LeaderScripts } from '../redis/leader-scripts.js';
 import { judgeServer, readServerFacts, requireSafeServer } from '../redis/server-check.js';
 import { Shard } from '../redis/shard.js';
 import { redisError } from '../redis/status.js';
+import { TimeZoneStore } from '../redis/time-zone-store.js';
 import { defaultLogger, type Logger } from '../support/logger.js';
 import { Service } from '../support/service.js';
 import { DispatchReport, type Readiness } from './dispatch-report.js';
@@ -26,6 +27,7 @@ import { Planner } from './planner.js';
 import { QueueProber } from './queue-prober.js';
 import { reachRedis } from './reach-redis.js';
 import { ShardLoop } from './shard-loop.js';
+import { TimeZoneWatch } from './time-zone-watch.js';
 import { WakeListener } from './wake-listener.js';
 
 /**
@@ -90,10 +92,19 @@ export class Scheduler extends Service {
       monotonic,
       logger: this.#logger,
     });
-    const loop = new ShardLoop({
+    const timeZones = new TimeZoneWatch({
+      store: new TimeZoneStore(shard),
+      scripts,
+      calendars,
+      owned: () => loop.owned(),
+      logger: this.#logger,
+      now: () => loop.redisNow(),
+      host: options.timeZones,
+    });
+    const loop: ShardLoop = new ShardLoop({
       scripts,
       coordinator,
-      planner: new Planner(this.#logger, calendars),
+      planner: new Planner(this.#logger, calendars, timeZones),
       report: this.#report,
       logger: this.#logger,
       monotonic,
@@ -109,6 +120,7 @@ export class Scheduler extends Service {
     this.#services = [
       coordinator,
       loop,
+      timeZones,
       new WakeListener(subscriber, shard.keys.wake, (at) => loop.hint(at)),
       new QueueProber(client, shard.keys.queues, scripts, owned, this.#report, this.#logger),
       new IndexSweeper(scripts, owned, this.#report, this.#logger),

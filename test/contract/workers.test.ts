@@ -168,6 +168,115 @@ for (const version of VERSIONS) {
   });
 }
 
+/** A handler whose runs end when the test says so. */
+function byHand() {
+  const ends = new Map<string, (failure?: Error) => void>();
+  return {
+    handle: ({ id }: Run) =>
+      new Promise<void>((resolve, reject) => {
+        ends.set(id, (failure) => (failure === undefined ? resolve() : reject(failure)));
+      }),
+    /** The run of this id is under way. */
+    isRunning: (id: string) => ends.has(id),
+    end(id: string, failure?: Error) {
+      ends.get(id)?.(failure);
+      ends.delete(id);
+    },
+  };
+}
+
+test('B52: a timer’s priority holds when it comes due, and again for its retry', async ({ task }) => {
+  const { queue, runs, work } = await line(task, CURRENT);
+  const hand = byHand();
+  const low = ['a0', 'a1', 'a2', 'a3'];
+  await queue.addBulk(low.map((jobId) => ({ name: 'x', data: {}, opts: { jobId, priority: 2 } })));
+  await work(hand.handle, { concurrency: 1 });
+  await eventually(() => hand.isRunning('a0'));
+  await queue.add('x', {}, { jobId: 'p', priority: 1, delay: 50, attempts: 2, backoff: 100 });
+  await eventually(async () => (await queue.getJobState('p')) === 'prioritized');
+  hand.end('a0');
+  await eventually(() => hand.isRunning('p'));
+  hand.end('p', new Error('once'));
+  await eventually(() => hand.isRunning('a1'));
+  const retryAt = Date.now() + 150;
+  await eventually(() => Date.now() > retryAt);
+  hand.end('a1');
+  for (const id of ['p', 'a2', 'a3']) {
+    await eventually(() => hand.isRunning(id));
+    hand.end(id);
+  }
+  expect(runs.map(({ id }) => id)).toEqual(['a0', 'p', 'a1', 'p', 'a2', 'a3']);
+});
+
+test('B06: backoff doubles from its delay; without attempts there is one try, as the docs say', async ({
+  task,
+}) => {
+  const { queue, runs, work, told } = await line(task, CURRENT);
+  await work(() => {
+    throw new Error('no');
+  });
+  const backoff = { type: 'exponential', delay: 1000 };
+  await queue.add('x', {}, { jobId: 'doubles', delay: 20, attempts: 14, backoff });
+  const waits: number[] = [];
+  for (let attempt = 1; attempt < 14; attempt++) {
+    await eventually(async () => {
+      const job = await queue.getJob('doubles');
+      return job?.attemptsMade === attempt && (await job.getState()) === 'delayed';
+    });
+    const job = await queue.getJob('doubles');
+    waits.push(job?.delay ?? 0);
+    await job?.promote();
+  }
+  expect(waits).toEqual(Array.from({ length: 13 }, (_, n) => 1000 * 2 ** n));
+  await eventually(() => told.includes('failed doubles'));
+
+  await queue.add('x', {}, { jobId: 'once', delay: 20, backoff });
+  await eventually(() => told.includes('failed once'));
+  expect(runs.filter(({ id }) => id === 'once')).toHaveLength(1);
+});
+
+test('B56: a paused queue starts nothing; what came due, waited or was retried meanwhile runs once after it', async ({
+  task,
+}) => {
+  const { queue, runs, work } = await line(task, CURRENT);
+  let failing = true;
+  await work(({ id }) => {
+    if (failing && id.startsWith('fails')) throw new Error('not yet');
+  });
+  const bulk = (stem: string, count: number) =>
+    queue.addBulk(
+      Array.from({ length: count }, (_, n) => ({ name: 'x', data: {}, opts: { jobId: `${stem}${n}` } })),
+    );
+  await bulk('fails', 5);
+  await eventually(async () => (await queue.getFailedCount()) === 5);
+  failing = false;
+  await queue.pause();
+  const before = runs.length;
+  await bulk('waits', 10);
+  await queue.add('x', {}, { jobId: 'due', delay: 100 });
+  for (const id of ['fails0', 'fails1', 'fails2']) await (await queue.getJob(id))?.retry();
+  await eventually(async () => (await queue.getJobState('due')) === 'waiting');
+  expect(runs).toHaveLength(before);
+  await queue.resume();
+  const expected = [
+    'due',
+    'fails0',
+    'fails1',
+    'fails2',
+    ...Array.from({ length: 10 }, (_, n) => `waits${n}`),
+  ];
+  await eventually(() => runs.length >= before + expected.length);
+  await eventually(async () => (await queue.getCompletedCount()) === expected.length);
+  const after = runs.slice(before).map(({ id }) => id);
+  expect(after.sort()).toEqual(expected.sort());
+  expect(await queue.getJobCounts('waiting', 'active', 'delayed', 'failed')).toEqual({
+    waiting: 0,
+    active: 0,
+    delayed: 0,
+    failed: 2,
+  });
+});
+
 test('B48: every accepted id runs from a timer, and comes back as it was', async ({ task }) => {
   const { queue, runs, work } = await line(task, CURRENT);
   const ids = ['007', 'a:b:c', '日本語', '😀', '\u00e9', 'e\u0301', ' ', 'y'.repeat(1000), '\u0000', 'a\nb'];

@@ -12,6 +12,7 @@ import { ManualClock } from '../support/manual-clock.js';
 import { NOW, Spine } from '../support/spine.js';
 import { expectHealthy } from '../support/spine-doctor.js';
 import { LineLogger } from '../support/spine-scheduler.js';
+import { timeZonesOf } from '../support/time-zones.js';
 
 const MINUTE = 60_000;
 
@@ -51,7 +52,7 @@ async function startLoop(spine: Spine, clock: ManualClock, coordinator: Coordina
   const loop = new ShardLoop({
     scripts: spine.leader,
     coordinator,
-    planner: new Planner(logger, new CalendarStore(spine.shard)),
+    planner: new Planner(logger, new CalendarStore(spine.shard), timeZonesOf(spine)),
     report,
     logger,
     monotonic,

@@ -7,6 +7,7 @@ import { startRedis } from '../support/redis-server.js';
 import { NOW, Spine } from '../support/spine.js';
 import { expectHealthy } from '../support/spine-doctor.js';
 import { LineLogger } from '../support/spine-scheduler.js';
+import { timeZonesOf } from '../support/time-zones.js';
 
 const LONG = process.env.CARILLON_LONG === '1';
 /** Virtual seconds of one half; the windows are scaled with it. */
@@ -37,7 +38,7 @@ describe('B50 nothing of ours grows for ever', () => {
   }) => {
     const spine = await setup(task);
     const owned = await spine.lead();
-    const planner = new Planner(new LineLogger(), new CalendarStore(spine.shard));
+    const planner = new Planner(new LineLogger(), new CalendarStore(spine.shard), timeZonesOf(spine));
     const policies = '{"every":1000,"missed":"skip"}';
     const ticks = { cur: NOW + 1000, curFire: NOW + 1000, next: NOW + 2000, nextFire: NOW + 2000, policies };
     for (let i = 0; i < SCHEDULES; i++)

@@ -86,3 +86,22 @@ test('B17 a run that stalls each time, its schedule deleted after the first: fai
   expect((await History.read(spine, 'q')).added).toEqual(new Map([[FIRST, 1]]));
   await expectHealthy(spine);
 }, 60_000);
+
+test('B17 the limit holds while the schedule stands, and its later ticks go on', async ({ task }) => {
+  const { spine, queue, workers } = await setup(task, [2500]);
+  await spine.setClock(NOW + MINUTE);
+  await eventually(async () => expect((await queue.getJob(FIRST))?.failedReason).toMatch(/stalled/), {
+    timeout: 30_000,
+  });
+  expect(startsOf(workers, FIRST)).toBeLessThanOrEqual(2);
+  for (const tick of [2, 3]) {
+    await spine.setClock(NOW + tick * MINUTE);
+    await eventually(() => expect(startsOf(workers, `s@${NOW + tick * MINUTE}`)).toBeGreaterThan(0), {
+      timeout: 20_000,
+    });
+  }
+  const { added } = await History.read(spine, 'q');
+  expect([...added.values()]).toEqual([1, 1, 1]);
+  expect(startsOf(workers, FIRST)).toBeLessThanOrEqual(2);
+  await expectHealthy(spine);
+}, 90_000);

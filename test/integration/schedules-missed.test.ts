@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { aJob } from '../support/builders.js';
 import { eventually } from '../support/eventually.js';
 import { FaultProxy } from '../support/fault-proxy.js';
-import { ScheduleWorld } from '../support/schedule-world.js';
+import { QUEUE, ScheduleWorld } from '../support/schedule-world.js';
 import { expectHealthy } from '../support/spine-doctor.js';
 import { LineLogger } from '../support/spine-scheduler.js';
 
@@ -211,6 +212,45 @@ describe('B18 more than a hundred missed ticks stop nothing', () => {
     await world.settle();
     expect((await world.runs('all')).slice(2)).toEqual(times('2026-01-21', '11:58', '11:59', '12:00'));
   });
+});
+
+test('B56 a pause of ten minutes outlives a take-over and a restart: no run in it, then by policy', async ({
+  task,
+}) => {
+  const world = await ScheduleWorld.at('2026-01-15T11:59:30Z', task);
+  const first = await world.startScheduler();
+  for (const missed of ['skip', 'latest'] as const)
+    await world.schedules.upsert(missed, { cron: '* * * * *', missed, overlap });
+  const [oneTime] = await world.spine.submit(QUEUE, [
+    aJob('one-time', { time: Date.parse('2026-01-15T12:05:00Z') }),
+  ]);
+  expect(oneTime?.answer).toBe('created');
+  await world.passTo('2026-01-15T12:00:00Z');
+  await world.passTo('2026-01-15T12:00:30Z');
+  for (const missed of ['skip', 'latest']) await world.schedules.get(missed).pause({ note: 'moving' });
+  await world.spine.jobs.pause(QUEUE, 'one-time', 'moving', 'p');
+  await world.passTo('2026-01-15T12:03:00Z');
+  // Another takes over while the first still runs; then all are gone for a while.
+  const second = await world.startScheduler();
+  await world.passTo('2026-01-15T12:06:00Z');
+  await first.stop();
+  await second.stop();
+  await world.setClock('2026-01-15T12:08:00Z');
+  await world.startScheduler();
+  await world.passTo('2026-01-15T12:10:30Z');
+  const before = times('2026-01-15', '12:00');
+  for (const id of ['skip', 'latest']) {
+    expect(await world.runs(id)).toEqual(before);
+    expect(await world.schedules.get(id).describe()).toMatchObject({ state: 'paused', note: 'moving' });
+    await world.schedules.get(id).resume();
+  }
+  await world.spine.jobs.resume(QUEUE, 'one-time', 'r');
+  await world.settle();
+  await world.passTo('2026-01-15T12:11:00Z');
+  expect(await world.runs('skip')).toEqual([...before, ...times('2026-01-15', '12:11')]);
+  expect(await world.runs('latest')).toEqual([...before, ...times('2026-01-15', '12:10', '12:11')]);
+  expect((await world.runIds()).filter((id) => id === 'one-time')).toHaveLength(1);
+  await expectHealthy(world.spine, 'leader');
 });
 
 describe('B23 a scheduler or a clock that stands still', () => {

@@ -4,6 +4,7 @@ import { bucketOf } from '../../src/domain/buckets.js';
 import { HeartbeatScripts } from '../../src/redis/heartbeat-scripts.js';
 import type { ScriptFlag } from '../../src/redis/script-source.js';
 import { statusError } from '../../src/redis/status.js';
+import { TimeZoneStore } from '../../src/redis/time-zone-store.js';
 import { aJob, aSchedule } from '../support/builders.js';
 import { NOW, Spine } from '../support/spine.js';
 import { changesOf, readState } from '../support/spine-state.js';
@@ -136,6 +137,7 @@ describe('WRONG_LAYOUT: no script touches a namespace that was laid out otherwis
     'set-calendar': bare('set-calendar', 'deny-oom'),
     'calendar-users': bare('calendar-users', 'read-only'),
     'count-due': bare('count-due', 'read-only'),
+    'zone-users': (spine) => new TimeZoneStore(spine.shard).users(['UTC']).next(),
     'hold-leadership': (spine) => new HeartbeatScripts(spine.shard).hold('me', 0, 5000, true),
   };
 

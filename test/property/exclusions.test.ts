@@ -18,6 +18,7 @@ const FROM = Date.UTC(2024, 0, 1);
 const TO = Date.UTC(2028, 0, 1);
 /** What is excluded lies within so many days of the middle. */
 const REACH = 5;
+const RUNS = Number(process.env.RUNS ?? 60);
 
 const EXPRESSIONS = [
   '30 2 * * *',
@@ -105,41 +106,88 @@ function ticksOf(timing: ExcludingTiming, from: number, to: number): number[] {
   return ticks;
 }
 
+/** Draws definitions and holds each against the walk over its stretch. @returns how many ticks moving added. */
+function agree(
+  { tz, middle, walk }: Stretch,
+  drawing: typeof definitions,
+  parameters: { numRuns: number; seed?: number },
+): number {
+  const [from, to] = [middle - 6 * DAY, middle + 8 * DAY];
+  let moved = 0;
+  fc.assert(
+    fc.property(drawing, fc.nat(14 * 1440 - 1), (drawn, start) => {
+      const bound = (minutes: number | undefined) =>
+        minutes === undefined ? undefined : middle + minutes * MINUTE;
+      const startDate = bound(drawn.startDate);
+      const endDate = bound(drawn.endDate);
+      fc.pre(startDate === undefined || endDate === undefined || startDate <= endDate);
+      const exclude = [
+        ...new Map(drawn.exclude.map((d) => [JSON.stringify(placed(d, middle)), placed(d, middle)])).values(),
+      ];
+      const definition: Definition = { ...drawn, exclude, startDate, endDate };
+      const timing = compiled(tz, definition);
+      const expected = walk.ticks(definition).filter((at) => at >= from && at < to);
+      expect(ticksOf(timing, from, to)).toEqual(expected);
+      // The answer does not depend on where the question began.
+      const after = from + start * MINUTE;
+      const next = expected.find((at) => at > after);
+      if (next !== undefined) expect(timing.next(after)).toBe(next);
+      expect(timing.latest(from - 1, after)).toBe(expected.findLast((at) => at <= after));
+      if (drawn.onExcluded === 'next') {
+        const skipping = ticksOf(compiled(tz, { ...definition, onExcluded: 'skip' }), from, to);
+        moved += expected.length - skipping.length;
+      }
+    }),
+    parameters,
+  );
+  return moved;
+}
+
 test.each(stretches())(
   'exclusions agree with a walk over the minutes: $tz',
-  ({ tz, middle, walk }) => {
-    const [from, to] = [middle - 6 * DAY, middle + 8 * DAY];
-    let moved = 0;
-    fc.assert(
-      fc.property(definitions, fc.nat(14 * 1440 - 1), (drawn, start) => {
-        const bound = (minutes: number | undefined) =>
-          minutes === undefined ? undefined : middle + minutes * MINUTE;
-        const startDate = bound(drawn.startDate);
-        const endDate = bound(drawn.endDate);
-        fc.pre(startDate === undefined || endDate === undefined || startDate <= endDate);
-        const exclude = [
-          ...new Map(
-            drawn.exclude.map((d) => [JSON.stringify(placed(d, middle)), placed(d, middle)]),
-          ).values(),
-        ];
-        const definition: Definition = { ...drawn, exclude, startDate, endDate };
-        const timing = compiled(tz, definition);
-        const expected = walk.ticks(definition).filter((at) => at >= from && at < to);
-        expect(ticksOf(timing, from, to)).toEqual(expected);
-        // The answer does not depend on where the question began.
-        const after = from + start * MINUTE;
-        const next = expected.find((at) => at > after);
-        if (next !== undefined) expect(timing.next(after)).toBe(next);
-        expect(timing.latest(from - 1, after)).toBe(expected.findLast((at) => at <= after));
-        if (drawn.onExcluded === 'next') {
-          const skipping = ticksOf(compiled(tz, { ...definition, onExcluded: 'skip' }), from, to);
-          moved += expected.length - skipping.length;
-        }
-      }),
-      { numRuns: 100, seed: 11 },
-    );
+  (stretch) => {
     // The walk must have met moved ticks, or it showed nothing of them.
-    expect(moved).toBeGreaterThan(10);
+    expect(
+      agree(stretch, definitions, process.env.RUNS ? { numRuns: RUNS } : { numRuns: 100, seed: 11 }),
+    ).toBeGreaterThan(10);
   },
   120_000,
+);
+
+/** Zones that skip an hour, or half of one, on a Sunday: by the date of the change. */
+const SPRINGS = [
+  ['Europe/London', '2026-03-29T01:00:00Z'],
+  ['Europe/Berlin', '2026-03-29T01:00:00Z'],
+  ['Atlantic/Azores', '2026-03-29T01:00:00Z'],
+  ['America/New_York', '2026-03-08T07:00:00Z'],
+  ['America/Havana', '2026-03-08T05:00:00Z'],
+  ['Australia/Sydney', '2026-10-03T16:00:00Z'],
+  ['Australia/Lord_Howe', '2026-10-03T15:30:00Z'],
+  ['Pacific/Auckland', '2026-09-26T14:00:00Z'],
+  ['America/Asuncion', '2023-10-01T04:00:00Z'],
+] as const;
+
+test.each(SPRINGS)(
+  'moved into the hour that %s skips, a tick goes on to the next date',
+  (tz, change) => {
+    const middle = Date.parse(change);
+    const walk = new ExcludedWalk(tz, middle - 17 * DAY, middle + 19 * DAY);
+    const springing = fc.record({
+      cron: fc.constantFrom(
+        '*/20 0-4 * * 0',
+        '*/20 0-4 * * 6',
+        '*/20 0-4 * * 0,5,6',
+        '*/10 0-3 * * *',
+        '45 2,3 * * 0',
+      ),
+      gap: fc.constantFrom<Definition['gap']>('skip', 'skip', 'shift', 'edge'),
+      fold: fc.constant<Definition['fold']>('first'),
+      onExcluded: fc.constant<Definition['onExcluded']>('next'),
+      exclude: fc.array(distances, { minLength: 1, maxLength: 4 }),
+      startDate: fc.constant(undefined),
+      endDate: fc.constant(undefined),
+    });
+    expect(agree({ tz, middle, walk }, springing, { numRuns: RUNS })).toBeGreaterThan(10);
+  },
+  600_000,
 );

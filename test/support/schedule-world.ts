@@ -17,6 +17,7 @@ import { onCleanup } from './cleanup.js';
 import { eventually } from './eventually.js';
 import { namespaceFor, sharedRedisUrl } from './namespace.js';
 import { Spine } from './spine.js';
+import { timeZonesOf } from './time-zones.js';
 
 /** The queue of a world's schedules. */
 export const QUEUE = 'q';
@@ -190,7 +191,8 @@ export class ScheduleWorld {
   /** One batch of the planner alone, as the leader of `owned`: what a scheduler does between two pops. */
   async plan(owned: readonly OwnedRange[]): Promise<void> {
     const buckets = Array.from({ length: BUCKETS }, (_, bucket) => bucket);
-    await new Planner(defaultLogger(), new CalendarStore(this.spine.shard)).plan(
+    const zones = timeZonesOf(this.spine);
+    await new Planner(defaultLogger(), new CalendarStore(this.spine.shard), zones).plan(
       this.spine.leader,
       owned,
       buckets,

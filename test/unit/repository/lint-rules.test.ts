@@ -17,6 +17,7 @@ const FOLDERS = [
   'client',
   'worker',
   'server',
+  'bench',
   'cli',
 ] as const;
 type Folder = (typeof FOLDERS)[number];
@@ -33,6 +34,7 @@ const MAY_IMPORT: Record<Folder, readonly Folder[]> = {
   client: ['domain', 'support', 'config', 'redis', 'queue'],
   worker: ['domain', 'support', 'config', 'redis', 'queue'],
   server: ['domain', 'support', 'config', 'redis', 'queue', 'coordination', 'scheduler', 'client', 'worker'],
+  bench: ['domain', 'support', 'queue', 'client', 'scheduler'],
   cli: FOLDERS,
 };
 
