@@ -26,7 +26,12 @@ local startedAt = redis.call('TIME')
 --- @include "take-due"
 --- @include "plain-tick"
 --- @include "judge-due"
+-- In a block: a Lua function may have 200 locals, and of these only one is called here.
+local serve
+do
 --- @include "serve-schedule"
+  serve = serveSchedule
+end
 
 if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
 local now = clockNow()
@@ -127,7 +132,7 @@ local function dispatchSchedule(entry)
   local record = entry.schedule
   -- The key that was asked for is that of the pending tick.
   entry.free = not standing
-  local started, problem = serveSchedule(tag, namespace, entry, record, now, trouble)
+  local started, problem = serve(tag, namespace, entry, record, now, trouble)
   popped = popped + started
   if problem then
     setAside(tag, entry, problem, now)
@@ -150,9 +155,6 @@ local function dispatchTick(entry)
     entry.opts, entry.tick, 0)
   if not stored then return setAside(tag, entry, 'BAD_RECORD ' .. tostring(problem), now) end
   popped = popped + 1
-  if entry.slot then
-    redis.call('HSET', tag .. ':ledger:' .. entry.identity, entry.slot, msText(entry.tick) .. '|dispatched|' .. msText(now) .. '||')
-  end
   storeSchedule(entry, entry.successor, entry.successorFire)
   askPlanner(entry)
 end

@@ -58,6 +58,7 @@ function operations.resolve(record, answer, identity)
   if record.cur ~= answer.cur or record.last ~= answer.last then return 'CONFLICT' end
   -- A known tick that was not given to the planner is the pop's to fire.
   if record.cur > 0 and not hasFlag(record.flags, FLAG_OVERDUE) then return 'CONFLICT' end
+  settleRow(tag, identity, record)
   local waiting = record.waiting
   for _, tick in ipairs(answer.catchUp) do
     waiting[#waiting + 1] = { at = tick, since = now, kind = RUN_CATCH_UP, suffix = '' }
@@ -145,7 +146,10 @@ for _, answer in ipairs(cjson.decode(ARGV[4])) do
     else
       -- Each in its own try: what raises for one record must not stop the others.
       local fine, refusal = pcall(operations[answer.op] or conflict, record, answer, identity)
-      if fine and not refusal then fine, refusal = pcall(storePending, tag, bucket, identity, record, now) end
+      if fine and not refusal then
+        settleRow(tag, identity, record)
+        fine, refusal = pcall(storePending, tag, bucket, identity, record, now)
+      end
       if not fine then
         outcome = 'BAD_RECORD ' .. tostring(refusal)
         redis.call('ZADD', at .. ':plan', 'XX', now + BAD_RECORD_REST, identity)

@@ -51,6 +51,7 @@ if not record then
     last = spentLast or 0, cur = 0, curFire = 0, next = 0, nextFire = 0, check = 0, count = 0, rows = 0, failures = 0, skips = 0,
     open = {}, waiting = {}, keptRows = wanted.keptRows, timestamp = math.floor(inc / INC_PER_MS) }
 else
+  settleRow(tag, identity, record)
   countRecord(queueName, record, -1)
   record.ver = takeInc(tag, now, 1)
 end

@@ -14,6 +14,7 @@ end
 
 -- Forgets the runs that have ended, and counts failures in a row on the way. What is gone without a trace was no failure.
 local function closeFinished(tag, entry, record, now, trouble)
+  settleRow(tag, entry.identity, record)
   if not asksForOpen(record) then return end
   local open = {}
   for _, run in ipairs(record.open) do

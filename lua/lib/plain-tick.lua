@@ -40,7 +40,7 @@ local function readPlainTick(entry, now)
   local fieldsAt = p + edited
   local last, cur, curFire, next, nextFire, check, count, rows, grace, runTimeout, missed, overlap, maxOpen, maxConcurrent, keptRows,
     pauseAfter, failures, _, policiesLength, openLength, waitingLength, body = struct.unpack(TICK_FIELDS, text, fieldsAt)
-  if cur == 0 or curFire > now or next == 0 or check > 0 or waitingLength > 0 or pauseAfter > 0 or maxOpen == 0 then return false end
+  if rows >= OWED_ROW or cur == 0 or curFire > now or next == 0 or check > 0 or waitingLength > 0 or pauseAfter > 0 or maxOpen == 0 then return false end
   if overlap == OVERLAP_CANCEL_OTHER or math.max(at, last, cur, curFire, next, nextFire) > LAST_TIME then return false end
   if curFire + grace < entry.change.range.servedFrom or (missed ~= MISSED_ALL and nextFire <= now) then return false end
 
@@ -55,10 +55,7 @@ local function readPlainTick(entry, now)
   entry.id, entry.runId, entry.tick = entry.runId, entry.runId .. '@' .. msText(cur), cur
   entry.inc, entry.fire, entry.opts = inc, curFire, opts
   entry.name, entry.data = string.sub(text, body, dataAt - 1), string.sub(text, dataAt, optsAt - 1)
-  if keptRows > 0 then
-    entry.slot = rows % keptRows
-    rows = (rows + 1) % (COUNT_MAX + 1)
-  end
+  if keptRows > 0 then rows = rows + OWED_ROW end
   open = open .. struct.pack('>I6I6BB', cur, now, RUN_TICK, 0)
   entry.successorFire = nextFire
   entry.successor = string.sub(text, 1, fieldsAt - 1)

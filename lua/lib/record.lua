@@ -25,6 +25,8 @@ local INC_PER_MS = 1024
 -- What a schedule's bytes of policy stand for.
 local MISSED_ALL = 2
 local OVERLAP_SKIP, OVERLAP_BUFFER_ONE, OVERLAP_BUFFER_ALL, OVERLAP_CANCEL_OTHER, OVERLAP_ALLOW = 0, 1, 2, 3, 4
+-- In the count of rows: the ledger lacks the row of the last tick.
+local OWED_ROW = 2147483648
 -- The end of 9999, in ms.
 local LAST_TIME = 253402300799999
 
@@ -81,6 +83,8 @@ local function decodeRecord(text)
     r.count, r.rows, r.grace, r.runTimeout, r.missed, r.overlap, r.maxOpen, r.maxConcurrent, r.keptRows, r.pauseAfter, r.failures,
       r.skips, p = struct.unpack('>I4I4I4I4BBBBBBBI2', text, p)
     policiesLength, openLength, waitingLength, p = struct.unpack('>I3I2I2', text, p)
+    r.owed = r.rows >= OWED_ROW
+    if r.owed then r.rows = r.rows - OWED_ROW end
     packedTime(math.max(r.last, r.cur, r.curFire, r.next, r.nextFire, r.check))
   end
   local optsLength = #text - p + 1 - nameLength - dataLength - policiesLength - openLength - waitingLength - noteLength
@@ -132,8 +136,8 @@ local function encodeRecord(r)
     local open, waiting = packRuns(r.open), packRuns(r.waiting)
     optional[#optional + 1] = struct.pack('>I6I6I6I6I6I6', packedTime(r.last), packedTime(r.cur), packedTime(r.curFire),
       packedTime(r.next), packedTime(r.nextFire), packedTime(r.check))
-      .. struct.pack('>I4I4I4I4BBBBBBBI2I3I2I2', r.count, r.rows, r.grace, r.runTimeout, r.missed, r.overlap, r.maxOpen,
-      r.maxConcurrent, r.keptRows, r.pauseAfter, r.failures, r.skips, #r.policies, #open, #waiting)
+      .. struct.pack('>I4I4I4I4BBBBBBBI2I3I2I2', r.count, r.rows + (r.owed and OWED_ROW or 0), r.grace, r.runTimeout,
+      r.missed, r.overlap, r.maxOpen, r.maxConcurrent, r.keptRows, r.pauseAfter, r.failures, r.skips, #r.policies, #open, #waiting)
     runs = r.policies .. open .. waiting
   end
   return struct.pack('>BBBI7I6', r.format * 16 + r.kind, r.state * 16 + #r.requests / 8, flags, r.inc, packedTime(r.at))

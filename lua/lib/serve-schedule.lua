@@ -1,9 +1,6 @@
 -- What a schedule does when its time has come: closes runs that BullMQ finished, starts what waits, and judges the
 -- tick that is due by the overlap policy (design: overlap is decided at dispatch from the record's open runs).
 --- @include "ledger"
--- A block of its own: a Lua function may have 200 locals, and the script that includes this one has many.
-local serveSchedule
-do
 --- @include "open-runs"
 -- Plain workers tell nobody that a run ended: a schedule whose runs wait for that is looked at again and again (ms), the
 -- less often the longer the newest open run has been open, so that a queue without workers costs little.
@@ -68,7 +65,7 @@ end
 
 -- Serves one due schedule; changes `record`, starts runs, writes ledger rows. Returns how many runs started, and an
 -- outcome that sets the whole schedule aside, if BullMQ's Lua raised on it.
-function serveSchedule(tag, namespace, entry, record, now, trouble)
+local function serveSchedule(tag, namespace, entry, record, now, trouble)
   local started, problem = 0, nil
 
   local function note(run, what, reason)
@@ -135,5 +132,4 @@ function serveSchedule(tag, namespace, entry, record, now, trouble)
   if not problem and record.cur > 0 and record.curFire <= now and not hasFlag(record.flags, FLAG_OVERDUE) then serveTick() end
   record.check = nextLook(record, now)
   return started, problem
-end
 end

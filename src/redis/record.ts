@@ -100,8 +100,10 @@ export interface ScheduleRecord extends RecordBase {
   check: number;
   /** Ticks that ran or are sure to. */
   count: number;
-  /** Rows written to the ledger so far. */
+  /** Rows written to the ledger so far, modulo 2^31. */
   rows: number;
+  /** The ledger lacks the row of the last tick, whose run is the last one that is open. */
+  owed: boolean;
   grace: number;
   /** An open run older than this counts as ended, ms; 0 for never. */
   runTimeout: number;
@@ -224,8 +226,11 @@ function decode(reader: Reader): JobOrSchedule {
   return { kind: 'job', at, ...base };
 }
 
+/** In the count of rows: the ledger lacks the row of the last tick. */
+const OWED_ROW = 2 ** 31;
+
 function readTicks(reader: Reader) {
-  return {
+  const ticks = {
     last: reader.time(),
     cur: reader.time(),
     curFire: reader.time(),
@@ -245,6 +250,7 @@ function readTicks(reader: Reader) {
     failures: reader.uint(1),
     skips: reader.uint(2),
   };
+  return { ...ticks, rows: ticks.rows % OWED_ROW, owed: ticks.rows >= OWED_ROW };
 }
 
 function readRuns(reader: Reader, length: number): ScheduleRun[] {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { bucketOf } from '../domain/buckets.js';
 import { identityOf } from '../domain/ids.js';
 import { decodeRecord, type ScheduleRecord } from './record.js';
@@ -172,8 +173,20 @@ export class ScheduleScripts {
 
   /** The rows of its ledger, oldest first; times in ms. */
   async ledger(queue: string, scheduleId: string): Promise<LedgerRow[]> {
-    const rows = await this.shard.client.hvals(this.shard.keys.ledger(identityOf(queue, scheduleId)));
-    return rows.map(readRow).sort((a, b) => a.at - b.at || a.scheduledFor - b.scheduledFor);
+    const identity = identityOf(queue, scheduleId);
+    const { client, keys } = this.shard;
+    const read = client
+      .multi()
+      .hvals(keys.ledger(identity))
+      .hgetBuffer(keys.jobs(bucketOf(identity)), identity);
+    const [texts, bytes] = ((await read.exec()) ?? []).map(([error, value]) => {
+      if (error !== null) throw error;
+      return value;
+    });
+    const rows = ((texts ?? []) as string[]).map(readRow);
+    const owed = owedRow((bytes ?? null) as Buffer | null);
+    if (owed !== undefined && !rows.some((row) => isDeepStrictEqual(row, owed))) rows.push(owed);
+    return rows.sort((a, b) => a.at - b.at || a.scheduledFor - b.scheduledFor);
   }
 
   async #run(
@@ -223,6 +236,24 @@ export interface LedgerRow {
   suffix: string;
   /** Why; empty for a run. */
   reason: string;
+}
+
+/** The row of the last tick while the record alone tells it (lua/lib/ledger.lua); none in a record that is damaged. */
+function owedRow(bytes: Buffer | null): LedgerRow | undefined {
+  try {
+    const record = bytes === null ? undefined : decodeRecord(bytes);
+    if (record?.kind !== 'schedule' || !record.owed) return undefined;
+    const run = record.open.find(({ scheduledFor, kind }) => scheduledFor === record.last && kind === 'tick');
+    return {
+      scheduledFor: record.last,
+      what: 'dispatched',
+      at: run?.since ?? record.last,
+      suffix: '',
+      reason: '',
+    };
+  } catch {
+    return undefined;
+  }
 }
 
 function readRow(text: string): LedgerRow {

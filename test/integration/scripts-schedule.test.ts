@@ -48,6 +48,7 @@ describe('upsert-schedule', () => {
         check: 0,
         count: 0,
         rows: 0,
+        owed: false,
         grace: 30_000,
         runTimeout: 0,
         missed: 0,
@@ -189,6 +190,10 @@ describe('upsert-schedule', () => {
   });
 });
 
+/** The row of the tick that the plain way left to the record. */
+const ROW = { 'ledger:q:s 0': `${NOW + MINUTE}|dispatched|${NOW + MINUTE}||` };
+const SETTLED = { owed: false, rows: 1 };
+
 describe('read-plan and set-next', () => {
   /** A schedule whose first tick just fired: its successor is asked for. */
   async function setup(task: { name: string }) {
@@ -257,7 +262,8 @@ describe('read-plan and set-next', () => {
     const { result, changes } = await changesOf(spine, () => spine.leader.setNext(owned, [append]));
     expect(result).toEqual({ outcomes: ['OK'], now: NOW + MINUTE });
     expect(changes).toEqual({
-      'jobs q:s': { next: NOW + 3 * MINUTE, nextFire: NOW + 3 * MINUTE + 7 },
+      'jobs q:s': { next: NOW + 3 * MINUTE, nextFire: NOW + 3 * MINUTE + 7, ...SETTLED },
+      ...ROW,
       'plan q:s': null,
       [`heads p${BUCKET}`]: null,
     });
@@ -413,7 +419,8 @@ describe('read-plan and set-next', () => {
     const { result, changes } = await changesOf(spine, () => spine.leader.setNext(owned, [other, end]));
     expect(result.outcomes).toEqual(['CONFLICT', 'OK']);
     expect(changes).toEqual({
-      'jobs q:s': { flags: FLAGS.last },
+      'jobs q:s': { flags: FLAGS.last, ...SETTLED },
+      ...ROW,
       'plan q:s': null,
       [`heads p${BUCKET}`]: null,
     });
@@ -449,7 +456,8 @@ describe('read-plan and set-next', () => {
     );
     expect(result.outcomes).toEqual([expect.stringMatching(/^BAD_RECORD .*out of range/)]);
     const again = NOW + 2 * MINUTE;
-    expect(changes).toEqual({ 'plan q:s': again, [`heads p${BUCKET}`]: again });
+    // The row is true all the same, and written again with the next answer.
+    expect(changes).toEqual({ 'plan q:s': again, [`heads p${BUCKET}`]: again, ...ROW });
     await spine.client.hset(spine.keys.jobs(BUCKET), 'q:s', 'garbage');
     expect((await spine.leader.setNext(owned, [append])).outcomes).toEqual(['BAD_RECORD']);
   });

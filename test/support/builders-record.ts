@@ -47,7 +47,7 @@ export function packRecord(model: RecordModel): Buffer {
     tail.push(Buffer.from(model.policies), packRuns(model.open), packRuns(model.waiting));
     optional.push(
       ...[last, cur, curFire, next, nextFire, check].map((time) => uint(time, 6)),
-      ...[count, rows, grace, runTimeout].map((value) => uint(value, 4)),
+      ...[count, rows + (model.owed ? 2 ** 31 : 0), grace, runTimeout].map((value) => uint(value, 4)),
       ...[missed, overlap, maxOpen, maxConcurrent, keptRows, pauseAfter, failures].map((value) =>
         uint(value, 1),
       ),
@@ -134,6 +134,7 @@ export function scheduleModel(
     check: 0,
     count: 0,
     rows: 0,
+    owed: false,
     grace: 30_000,
     runTimeout: 0,
     missed: 0,
