@@ -77,12 +77,12 @@ local position = 1
 local firstInc = takeInc(tag, now, #sources)
 for index, source in ipairs(sources) do
   local item = {}
-  local idLength, restLength
-  item.flags, item.recordFlags, item.bucket, item.index, idLength, item.at, restLength, position = struct.unpack('>BBBI2I2I6I4', items, position)
-  item.id = string.sub(items, position, position + idLength - 1)
-  item.rest = string.sub(items, position + idLength, position + idLength + restLength - 1)
-  position = position + idLength + restLength
-  item.identity = queueName .. ':' .. item.id
+  local length, restLength
+  item.flags, item.recordFlags, item.bucket, item.index, length, item.at, restLength, position = struct.unpack('>BBBI2I2I6I4', items, position)
+  item.identity = string.sub(items, position, position + length - 1)
+  item.id = string.sub(item.identity, #queueName + 2)
+  item.rest = string.sub(items, position + length, position + length + restLength - 1)
+  position = position + length + restLength
   local id, inc = source[1], firstInc + index - 1
   local judged, word, fields = pcall(judge, item, id, source[2])
   if not judged then

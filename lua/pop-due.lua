@@ -87,7 +87,7 @@ local function spentEntry(requests)
   local head = spentHeads[#requests]
   if not head then
     head = packSpent(now, ENDED_RUN, requests)
-    head = string.sub(head, 1, #head - #requests)
+    head = substring(head, 1, #head - #requests)
     spentHeads[#requests] = head
   end
   return head .. requests

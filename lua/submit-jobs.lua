@@ -9,8 +9,8 @@
 local tag, layout, base, namespace, queueName = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local call, window, maxPending, items = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 local MAX_TIME = 253402300799999
--- Item flags; an item is >B flags, B record flags, B bucket, I2 index in its bulk, I2 id length, I6 at or delay,
--- I4 rest length, id, rest.
+-- Item flags; an item is >B flags, B record flags, B bucket, I2 index in its bulk, I2 identity length, I6 at or
+-- delay, I4 rest length, identity, rest.
 local ITEM_DELAY, ITEM_CHOSEN, ITEM_REPLACE = 1, 2, 4
 
 --- @include "clock"
@@ -28,46 +28,48 @@ local ITEM_DELAY, ITEM_CHOSEN, ITEM_REPLACE = 1, 2, 4
 if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
 local now = clockNow()
 
--- 1. Read every item and whatever can refuse the call, before any write.
-local list, chosenKeys = {}, {}
-local later = 0
-local position = 1
-local namePrefix = queueName .. ':'
-local keyPrefix = base .. namePrefix
+-- 1. Read every item and whatever can refuse the call, before any write. A column a field: most items need no table.
+local flagsOf, recordFlagsOf, bucketOf, indexOf, timeOf, identityOf, restAt, restEnd = {}, {}, {}, {}, {}, {}, {}, {}
+local chosenKeys, count, later, position = {}, 0, 0, 1
+
+local function itemOf(i)
+  return { flags = flagsOf[i], recordFlags = recordFlagsOf[i], bucket = bucketOf[i], index = indexOf[i], at = timeOf[i],
+    chosen = hasFlag(flagsOf[i], ITEM_CHOSEN), identity = identityOf[i], id = substring(identityOf[i], #queueName + 2),
+    rest = substring(items, restAt[i], restEnd[i]) }
+end
+
 while position <= #items do
-  local flags, recordFlags, bucket, index, idLength, at, restLength, start = struct.unpack('>BBBI2I2I6I4', items, position)
-  local restAt = start + idLength
-  position = restAt + restLength
+  local flags, recordFlags, bucket, index, length, at, restLength, start = unpackBytes('>BBBI2I2I6I4', items, position)
+  position = start + length + restLength
   if flags % 2 == ITEM_DELAY then at = now + at end
-  if at > MAX_TIME then return { 'OUT_OF_RANGE', tostring(#list) } end
-  local id, chosen = string.sub(items, start, restAt - 1), flags % 4 >= ITEM_CHOSEN
-  if chosen then chosenKeys[#chosenKeys + 1] = keyPrefix .. id end
+  if at > MAX_TIME then return { 'OUT_OF_RANGE', tostring(count) } end
+  local identity = substring(items, start, start + length - 1)
+  if flags % 4 >= ITEM_CHOSEN then chosenKeys[#chosenKeys + 1] = base .. identity end
   if at > now then later = later + 1 end
-  -- Eight fields fill one table; the judge adds the id, which most items do not need.
-  local item = { flags = flags, recordFlags = recordFlags, bucket = bucket, index = index, at = at, chosen = chosen,
-    identity = namePrefix .. id, rest = string.sub(items, restAt, position - 1) }
-  if hasFlag(recordFlags, FLAG_DEADLINE) and isPastDeadline(decodeRecord(itemText(item, STATE_SCHEDULED, 0, ''))) then
-    return { 'PAST_DEADLINE', tostring(#list) }
+  count = count + 1
+  flagsOf[count], recordFlagsOf[count], bucketOf[count], indexOf[count], timeOf[count] = flags, recordFlags, bucket, index, at
+  identityOf[count], restAt[count], restEnd[count] = identity, start + length, position - 1
+  if recordFlags >= FLAG_DEADLINE and isPastDeadline(decodeRecord(itemText(itemOf(count), STATE_SCHEDULED, 0, ''))) then
+    return { 'PAST_DEADLINE', tostring(count - 1) }
   end
-  list[#list + 1] = item
 end
 -- What waits already, and what a repeat of this call would only be answered, takes no new place.
 local function takesNoPlace(item)
   if redis.call('HEXISTS', tag .. ':' .. item.bucket .. ':jobs', item.identity) == 1 then return true end
   if hasFlag(item.recordFlags, FLAG_DEDUP) and isDuplicate(tag, base, queueName, item, now) then return true end
   local _, _, ended = readSpent(tag, item.bucket, item.identity, not item.chosen)
-  return ended and (not item.chosen or answeredBefore(ended, call .. struct.pack('>I2', item.index)))
+  return ended and (not item.chosen or answeredBefore(ended, call .. packBytes('>I2', item.index)))
 end
 if maxPending > 0 then
   local pending = pendingCount(tag, queueName)
-  for _, item in ipairs(list) do
+  for i = 1, count do
     if pending + later <= maxPending then break end
-    if item.at > now and takesNoPlace(item) then later = later - 1 end
+    if timeOf[i] > now and takesNoPlace(itemOf(i)) then later = later - 1 end
   end
   if pending + later > maxPending then return { 'QUOTA', tostring(pending) } end
 end
 local someStand = #chosenKeys > 0 and redis.call('EXISTS', unpack(chosenKeys)) > 0
-local firstInc = takeInc(tag, now, #list)
+local firstInc = takeInc(tag, now, count)
 
 -- Into the timers; false when the identity is pending already.
 local function createTimer(item, inc, requests)
@@ -151,9 +153,9 @@ end
 -- 2. Judge and store; each stands alone. Told besides its answer is only what differs from what was asked.
 local answers, others = {}, {}
 local CREATED = string.char(ANSWER_CREATED)
-local function judge(index, item)
-  item.id = string.sub(item.identity, #namePrefix + 1)
-  local request = call .. struct.pack('>I2', item.index)
+local function judge(index)
+  local item = itemOf(index)
+  local request = call .. packBytes('>I2', item.index)
   local requests = item.chosen and (request .. string.char(ANSWER_CREATED)) or ''
   local inc = firstInc + index - 1
   local deduplicated = hasFlag(item.recordFlags, FLAG_DEDUP)
@@ -179,44 +181,40 @@ end
 
 -- Most jobs are new, due later and of one kind. Those of one bucket that follow each other (a client sorts a bulk by
 -- bucket) are stored together, with few commands. False when one of them may be known already: judged one by one then.
-local function mayBeNew(item)
-  if item.at <= now or someStand or hasFlag(item.recordFlags, FLAG_DEDUP) then return false end
-  if item.chosen then return not meta.spent end
+local function mayBeNew(i)
+  if timeOf[i] <= now or someStand or recordFlagsOf[i] % (2 * FLAG_DEDUP) >= FLAG_DEDUP then return false end
+  if flagsOf[i] % 4 >= ITEM_CHOSEN then return not meta.spent end
   return not meta.spentShort
 end
 
-local HEAD = FORMAT * 16 + KIND_JOB
-local function newText(item, inc)
-  if not item.chosen then return struct.pack('>BBBI7I6', HEAD, STATE_SCHEDULED * 16, item.recordFlags, inc, item.at) .. item.rest end
-  return struct.pack('>BBBI7I6c5I2B', HEAD, STATE_SCHEDULED * 16 + 1, item.recordFlags, inc, item.at, call, item.index, ANSWER_CREATED)
-    .. item.rest
+local HEAD, STATE = FORMAT * 16 + KIND_JOB, STATE_SCHEDULED * 16
+local function newText(i)
+  local rest, inc = substring(items, restAt[i], restEnd[i]), firstInc + i - 1
+  if flagsOf[i] % 4 < ITEM_CHOSEN then return packBytes('>BBBI7I6', HEAD, STATE, recordFlagsOf[i], inc, timeOf[i]) .. rest end
+  return packBytes('>BBBI7I6c5I2B', HEAD, STATE + 1, recordFlagsOf[i], inc, timeOf[i], call, indexOf[i], ANSWER_CREATED) .. rest
 end
 
 local stored = 0
 local function storeNew(first, last)
-  local bucket = list[first].bucket
+  local bucket, head = bucketOf[first], timeOf[first]
   local jobs = tag .. ':' .. bucket .. ':jobs'
-  local due, head = {}, list[first].at
+  local due = {}
   if first == last then
-    local item = list[first]
-    if redis.call('HSETNX', jobs, item.identity, newText(item, firstInc + first - 1)) == 0 then return false end
-    due[1], due[2] = msText(head), item.identity
+    if redis.call('HSETNX', jobs, identityOf[first], newText(first)) == 0 then return false end
+    due[1], due[2] = msText(head), identityOf[first]
   else
     local texts, seen = {}, {}
-    for index = first, last do
-      local item = list[index]
-      local identity = item.identity
+    for i = first, last do
+      local identity, at = identityOf[i], timeOf[i]
       if seen[identity] then return false end
       seen[identity] = true
-      due[#due + 1] = msText(item.at)
+      due[#due + 1] = msText(at)
       due[#due + 1] = identity
-      if item.at < head then head = item.at end
+      if at < head then head = at end
       texts[#texts + 1] = identity
-      texts[#texts + 1] = newText(item, firstInc + index - 1)
+      texts[#texts + 1] = newText(i)
     end
-    local identities = {}
-    for i = 1, #texts, 2 do identities[#identities + 1] = texts[i] end
-    for _, found in ipairs(redis.call('HMGET', jobs, unpack(identities))) do
+    for _, found in ipairs(redis.call('HMGET', jobs, unpack(identityOf, first, last))) do
       if found then return false end
     end
     redis.call('HSET', jobs, unpack(texts))
@@ -224,21 +222,21 @@ local function storeNew(first, last)
   redis.call('ZADD', tag .. ':' .. bucket .. ':due', unpack(due))
   lowerHead(bucket, head)
   stored = stored + last - first + 1
-  for index = first, last do answers[index] = CREATED end
+  for i = first, last do answers[i] = CREATED end
   return true
 end
 
 local judged, problem = pcall(function()
   local first = 1
-  while first <= #list do
-    local bucket, last = list[first].bucket, first
-    local new = mayBeNew(list[first])
-    while last < #list and list[last + 1].bucket == bucket do
+  while first <= count do
+    local bucket, last = bucketOf[first], first
+    local new = mayBeNew(first)
+    while last < count and bucketOf[last + 1] == bucket do
       last = last + 1
-      new = new and mayBeNew(list[last])
+      new = new and mayBeNew(last)
     end
     if not new or not storeNew(first, last) then
-      for index = first, last do judge(index, list[index]) end
+      for i = first, last do judge(i) end
     end
     first = last + 1
   end

@@ -85,7 +85,7 @@ end
 -- The options text of a run: the client's own, with our mark spliced in.
 local function runOptions(opts, mark)
   if opts == '' or string.find(opts, '^{%s*}$') then return '{"attempts":0,"carillon":"' .. mark .. '"}' end
-  return string.sub(opts, 1, -2) .. ',"carillon":"' .. mark .. '"}'
+  return substring(opts, 1, -2) .. ',"carillon":"' .. mark .. '"}'
 end
 
 -- Whether JSON.parse would take it as an object; cjson by itself takes NaN, 0x10, 01 and line ends in strings too.

@@ -63,19 +63,19 @@ end
 local function readPlainJob(entry, now)
   local text = entry.text
   if #text < 20 then return false end
-  local head, state, flags, inc, at, p = struct.unpack('>BBBI7I6', text)
+  local head, state, flags, inc, at, p = unpackBytes('>BBBI7I6', text)
   local requests = state % 16
   if head ~= FORMAT * 16 + KIND_JOB or state - requests ~= STATE_SCHEDULED * 16 then return false end
   if (flags ~= 0 and flags ~= FLAG_GENERATED) or at > now or #text < 20 + requests * 8 then return false end
-  local nameLength, dataLength, body = struct.unpack('>BI3', text, p + requests * 8)
+  local nameLength, dataLength, body = unpackBytes('>BI3', text, p + requests * 8)
   local optsAt = body + nameLength + dataLength
   if optsAt > #text + 1 then return false end
-  local opts = string.sub(text, optsAt)
+  local opts = substring(text, optsAt)
   if not optionsAreReadable(opts) then return false end
   entry.inc, entry.fire, entry.timestamp = inc, at, math.floor(inc / INC_PER_MS)
-  entry.requests = string.sub(text, p, p + requests * 8 - 1)
-  entry.name = string.sub(text, body, body + nameLength - 1)
-  entry.data = string.sub(text, body + nameLength, optsAt - 1)
+  entry.requests = substring(text, p, p + requests * 8 - 1)
+  entry.name = substring(text, body, body + nameLength - 1)
+  entry.data = substring(text, body + nameLength, optsAt - 1)
   entry.opts, entry.generated = opts, flags == FLAG_GENERATED
   return true
 end
@@ -139,7 +139,7 @@ local function judgeDue(tag, base, entry, now)
     setAside(tag, entry, 'BAD_RECORD the identity holds no queue', now)
     return false
   end
-  entry.queueName, entry.runId = string.sub(entry.identity, 1, colon - 1), string.sub(entry.identity, colon + 1)
+  entry.queueName, entry.runId = substring(entry.identity, 1, colon - 1), substring(entry.identity, colon + 1)
   entry.queue = openQueue(base, entry.queueName)
   if not entry.queue.broken and (readPlainJob(entry, now) or readPlainTick(entry, now)) then return true end
   return judgeRecord(tag, entry, now)

@@ -29,17 +29,17 @@ end
 local function readPlainTick(entry, now)
   local text = entry.text
   if #text < 20 + TICK_FIELDS_LENGTH then return false end
-  local head, state, flags, inc, at, p = struct.unpack('>BBBI7I6', text)
+  local head, state, flags, inc, at, p = unpackBytes('>BBBI7I6', text)
   local requests = state % 16
   if head ~= FORMAT * 16 + KIND_SCHEDULE or state - requests ~= STATE_SCHEDULED * 16 then return false end
   if flags ~= 0 and flags ~= FLAG_VER then return false end
   local edited = flags == FLAG_VER and 7 or 0
   if #text < 20 + requests * 8 + edited + TICK_FIELDS_LENGTH then return false end
   local nameLength, dataLength
-  nameLength, dataLength, p = struct.unpack('>BI3', text, p + requests * 8)
+  nameLength, dataLength, p = unpackBytes('>BI3', text, p + requests * 8)
   local fieldsAt = p + edited
   local last, cur, curFire, next, nextFire, check, count, rows, grace, runTimeout, missed, overlap, maxOpen, maxConcurrent, keptRows,
-    pauseAfter, failures, _, policiesLength, openLength, waitingLength, body = struct.unpack(TICK_FIELDS, text, fieldsAt)
+    pauseAfter, failures, _, policiesLength, openLength, waitingLength, body = unpackBytes(TICK_FIELDS, text, fieldsAt)
   if rows >= OWED_ROW or cur == 0 or curFire > now or next == 0 or check > 0 or waitingLength > 0 or pauseAfter > 0 or maxOpen == 0 then return false end
   if overlap == OVERLAP_CANCEL_OTHER or math.max(at, last, cur, curFire, next, nextFire) > LAST_TIME then return false end
   if curFire + grace < entry.change.range.servedFrom or (missed ~= MISSED_ALL and nextFire <= now) then return false end
@@ -47,20 +47,20 @@ local function readPlainTick(entry, now)
   local dataAt, openAt = body + nameLength, #text + 1 - openLength
   local optsAt, policiesAt = dataAt + dataLength, openAt - policiesLength
   if optsAt > policiesAt then return false end
-  local opts = string.sub(text, optsAt, policiesAt - 1)
+  local opts = substring(text, optsAt, policiesAt - 1)
   if not optionsAreReadable(opts) then return false end
-  local open, failed = openBeside(entry, string.sub(text, openAt), maxConcurrent, maxOpen, failures)
+  local open, failed = openBeside(entry, substring(text, openAt), maxConcurrent, maxOpen, failures)
   if not open then return false end
 
   entry.id, entry.runId, entry.tick = entry.runId, entry.runId .. '@' .. msText(cur), cur
   entry.inc, entry.fire, entry.opts = inc, curFire, opts
-  entry.name, entry.data = string.sub(text, body, dataAt - 1), string.sub(text, dataAt, optsAt - 1)
+  entry.name, entry.data = substring(text, body, dataAt - 1), substring(text, dataAt, optsAt - 1)
   if keptRows > 0 then rows = rows + OWED_ROW end
-  open = open .. struct.pack('>I6I6BB', cur, now, RUN_TICK, 0)
+  open = open .. packBytes('>I6I6BB', cur, now, RUN_TICK, 0)
   entry.successorFire = nextFire
-  entry.successor = string.sub(text, 1, fieldsAt - 1)
-    .. struct.pack(TICK_FIELDS, cur, next, nextFire, 0, 0, 0, math.min(count + 1, COUNT_MAX), rows, grace, runTimeout, missed, overlap,
+  entry.successor = substring(text, 1, fieldsAt - 1)
+    .. packBytes(TICK_FIELDS, cur, next, nextFire, 0, 0, 0, math.min(count + 1, COUNT_MAX), rows, grace, runTimeout, missed, overlap,
       maxOpen, maxConcurrent, keptRows, pauseAfter, failed, 0, policiesLength, #open, 0)
-    .. string.sub(text, body, openAt - 1) .. open
+    .. substring(text, body, openAt - 1) .. open
   return true
 end

@@ -7,6 +7,8 @@
 --           B missed, B overlap, B max open runs, B max concurrent, B kept rows, B pause after, B failures, I2 skips in a row,
 --           I3 policies length, I2 open runs' length, I2 waiting runs' length;
 --           policies, open and waiting runs (runs.lua) stand behind the options
+-- Locals are read in a step, globals in two look-ups; a pop or a bulk does so thousands of times.
+local substring, packBytes, unpackBytes = string.sub, struct.pack, struct.unpack
 local FORMAT = 1
 local KIND_JOB, KIND_SCHEDULE = 0, 1
 local STATE_SCHEDULED, STATE_PAUSED, STATE_PARKED, STATE_SUSPENDED, STATE_ENDED = 1, 2, 3, 7, 9
@@ -49,7 +51,7 @@ local function decodeRecord(text)
   local r = {}
   local head, state
   local p
-  head, state, r.flags, r.inc, r.at, p = struct.unpack('>BBBI7I6', text)
+  head, state, r.flags, r.inc, r.at, p = unpackBytes('>BBBI7I6', text)
   r.format = math.floor(head / 16)
   r.kind = head % 16
   r.state = math.floor(state / 16)
@@ -61,49 +63,49 @@ local function decodeRecord(text)
   if not KNOWN_STATES[r.state] then error('unknown state ' .. r.state) end
   packedTime(r.at)
   local requests = state % 16
-  r.requests = string.sub(text, p, p + requests * 8 - 1)
+  r.requests = substring(text, p, p + requests * 8 - 1)
   local nameLength, dataLength
-  nameLength, dataLength, p = struct.unpack('>BI3', text, p + requests * 8)
+  nameLength, dataLength, p = unpackBytes('>BI3', text, p + requests * 8)
   r.ver, r.priority, r.lifo = r.inc, 0, false
   local noteLength, policiesLength, openLength, waitingLength = 0, 0, 0, 0
   if flags % 32 > 0 then
-    if hasFlag(flags, FLAG_VER) then r.ver, p = struct.unpack('>I7', text, p) end
+    if hasFlag(flags, FLAG_VER) then r.ver, p = unpackBytes('>I7', text, p) end
     if hasFlag(flags, FLAG_PRIORITY) then
-      r.priority, p = struct.unpack('>I4', text, p)
+      r.priority, p = unpackBytes('>I4', text, p)
       if r.priority >= LIFO then r.priority, r.lifo = r.priority - LIFO, true end
     end
     if hasFlag(flags, FLAG_TIMESTAMP) then
-      r.timestamp, p = struct.unpack('>I6', text, p)
+      r.timestamp, p = unpackBytes('>I6', text, p)
       packedTime(r.timestamp)
     end
-    if hasFlag(flags, FLAG_NOTE) then noteLength, p = struct.unpack('>I2', text, p) end
+    if hasFlag(flags, FLAG_NOTE) then noteLength, p = unpackBytes('>I2', text, p) end
   end
   if r.kind == KIND_SCHEDULE then
-    r.last, r.cur, r.curFire, r.next, r.nextFire, r.check, p = struct.unpack('>I6I6I6I6I6I6', text, p)
+    r.last, r.cur, r.curFire, r.next, r.nextFire, r.check, p = unpackBytes('>I6I6I6I6I6I6', text, p)
     r.count, r.rows, r.grace, r.runTimeout, r.missed, r.overlap, r.maxOpen, r.maxConcurrent, r.keptRows, r.pauseAfter, r.failures,
-      r.skips, p = struct.unpack('>I4I4I4I4BBBBBBBI2', text, p)
-    policiesLength, openLength, waitingLength, p = struct.unpack('>I3I2I2', text, p)
+      r.skips, p = unpackBytes('>I4I4I4I4BBBBBBBI2', text, p)
+    policiesLength, openLength, waitingLength, p = unpackBytes('>I3I2I2', text, p)
     r.owed = r.rows >= OWED_ROW
     if r.owed then r.rows = r.rows - OWED_ROW end
     packedTime(math.max(r.last, r.cur, r.curFire, r.next, r.nextFire, r.check))
   end
   local optsLength = #text - p + 1 - nameLength - dataLength - policiesLength - openLength - waitingLength - noteLength
   if optsLength < 0 then error('the lengths do not fit the record') end
-  r.name = string.sub(text, p, p + nameLength - 1)
+  r.name = substring(text, p, p + nameLength - 1)
   p = p + nameLength
-  r.data = string.sub(text, p, p + dataLength - 1)
+  r.data = substring(text, p, p + dataLength - 1)
   p = p + dataLength
-  r.opts = string.sub(text, p, p + optsLength - 1)
+  r.opts = substring(text, p, p + optsLength - 1)
   p = p + optsLength
   if r.kind == KIND_SCHEDULE then
-    r.policies = string.sub(text, p, p + policiesLength - 1)
+    r.policies = substring(text, p, p + policiesLength - 1)
     p = p + policiesLength
-    r.open = readRuns(string.sub(text, p, p + openLength - 1))
+    r.open = readRuns(substring(text, p, p + openLength - 1))
     p = p + openLength
-    r.waiting = readRuns(string.sub(text, p, p + waitingLength - 1))
+    r.waiting = readRuns(substring(text, p, p + waitingLength - 1))
     p = p + waitingLength
   end
-  if noteLength > 0 then r.note = string.sub(text, p, p + noteLength - 1) end
+  if noteLength > 0 then r.note = substring(text, p, p + noteLength - 1) end
   if not r.timestamp then r.timestamp = math.floor(r.inc / INC_PER_MS) end
   return r
 end
@@ -118,28 +120,28 @@ local function encodeRecord(r)
   local optional, runs = {}, ''
   if r.ver ~= r.inc then
     flags = flags + FLAG_VER
-    optional[#optional + 1] = struct.pack('>I7', r.ver)
+    optional[#optional + 1] = packBytes('>I7', r.ver)
   end
   if r.priority > 0 or r.lifo then
     flags = flags + FLAG_PRIORITY
-    optional[#optional + 1] = struct.pack('>I4', r.priority + (r.lifo and LIFO or 0))
+    optional[#optional + 1] = packBytes('>I4', r.priority + (r.lifo and LIFO or 0))
   end
   if r.timestamp ~= math.floor(r.inc / INC_PER_MS) then
     flags = flags + FLAG_TIMESTAMP
-    optional[#optional + 1] = struct.pack('>I6', packedTime(r.timestamp))
+    optional[#optional + 1] = packBytes('>I6', packedTime(r.timestamp))
   end
   if r.note then
     flags = flags + FLAG_NOTE
-    optional[#optional + 1] = struct.pack('>I2', #r.note)
+    optional[#optional + 1] = packBytes('>I2', #r.note)
   end
   if r.kind == KIND_SCHEDULE then
     local open, waiting = packRuns(r.open), packRuns(r.waiting)
-    optional[#optional + 1] = struct.pack('>I6I6I6I6I6I6', packedTime(r.last), packedTime(r.cur), packedTime(r.curFire),
+    optional[#optional + 1] = packBytes('>I6I6I6I6I6I6', packedTime(r.last), packedTime(r.cur), packedTime(r.curFire),
       packedTime(r.next), packedTime(r.nextFire), packedTime(r.check))
-      .. struct.pack('>I4I4I4I4BBBBBBBI2I3I2I2', r.count, r.rows + (r.owed and OWED_ROW or 0), r.grace, r.runTimeout,
+      .. packBytes('>I4I4I4I4BBBBBBBI2I3I2I2', r.count, r.rows + (r.owed and OWED_ROW or 0), r.grace, r.runTimeout,
       r.missed, r.overlap, r.maxOpen, r.maxConcurrent, r.keptRows, r.pauseAfter, r.failures, r.skips, #r.policies, #open, #waiting)
     runs = r.policies .. open .. waiting
   end
-  return struct.pack('>BBBI7I6', r.format * 16 + r.kind, r.state * 16 + #r.requests / 8, flags, r.inc, packedTime(r.at))
-    .. r.requests .. struct.pack('>BI3', #r.name, #r.data) .. table.concat(optional) .. r.name .. r.data .. r.opts .. runs .. (r.note or '')
+  return packBytes('>BBBI7I6', r.format * 16 + r.kind, r.state * 16 + #r.requests / 8, flags, r.inc, packedTime(r.at))
+    .. r.requests .. packBytes('>BI3', #r.name, #r.data) .. table.concat(optional) .. r.name .. r.data .. r.opts .. runs .. (r.note or '')
 end

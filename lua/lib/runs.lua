@@ -16,11 +16,11 @@ local function readRuns(text)
   while p <= #text do
     local run = {}
     local length
-    run.at, run.since, run.kind, length, p = struct.unpack('>I6I6BB', text, p)
+    run.at, run.since, run.kind, length, p = unpackBytes('>I6I6BB', text, p)
     packedTime(math.max(run.at, run.since))
     if not RUN_WORDS[run.kind] then error('unknown kind of run ' .. run.kind) end
     if p + length > #text + 1 then error('the runs do not fit the record') end
-    run.suffix = string.sub(text, p, p + length - 1)
+    run.suffix = substring(text, p, p + length - 1)
     p = p + length
     runs[#runs + 1] = run
   end
@@ -30,7 +30,7 @@ end
 local function packRuns(runs)
   local texts = {}
   for i, run in ipairs(runs) do
-    texts[i] = struct.pack('>I6I6BB', packedTime(run.at), packedTime(run.since), run.kind, #run.suffix) .. run.suffix
+    texts[i] = packBytes('>I6I6BB', packedTime(run.at), packedTime(run.since), run.kind, #run.suffix) .. run.suffix
   end
   local text = table.concat(texts)
   if #text > RUNS_MAX then error('too many runs for a record') end

@@ -7,16 +7,16 @@ const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
   return crc & 0xffff;
 });
 
-/** Goes on with a CRC16 (XMODEM, the one of Redis Cluster) over more bytes. */
-export function crc16(seed: number, bytes: Uint8Array, from = 0, to = bytes.length): number {
-  let crc = seed;
+/** The bucket of an identity that stands in `bytes` as UTF-8: its CRC16 (XMODEM, the one of Redis Cluster), modulo 256. */
+export function bucketOfBytes(bytes: Uint8Array, from = 0, to = bytes.length): number {
+  let crc = 0;
   for (let i = from; i < to; i++) {
     crc = ((crc << 8) & 0xffff) ^ (TABLE[((crc >> 8) ^ (bytes[i] as number)) & 0xff] as number);
   }
-  return crc;
+  return crc & (BUCKETS - 1);
 }
 
-/** The bucket of an identity: CRC16 of its UTF-8 bytes, modulo 256. */
+/** The bucket of an identity. */
 export function bucketOf(identity: string): number {
-  return crc16(0, Buffer.from(identity, 'utf8')) & (BUCKETS - 1);
+  return bucketOfBytes(Buffer.from(identity, 'utf8'));
 }

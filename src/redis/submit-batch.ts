@@ -1,5 +1,6 @@
-import { BUCKETS, crc16 } from '../domain/buckets.js';
+import { bucketOfBytes } from '../domain/buckets.js';
 import { CarillonError } from '../domain/errors.js';
+import { identityOf } from '../domain/ids.js';
 import { FLAGS } from './record.js';
 
 /** What a submit did with a job. */
@@ -61,19 +62,16 @@ const ANSWERS: readonly (SubmitAnswer | 'ID_IN_USE')[] = [
 ];
 
 /**
- * The packed items of one script call. An item is B flags, B record flags, B bucket, I2 index, I2 id length, I6 time, I4
- * length of the rest, then the id and the rest: a record's bytes from the length of the name on (see record.ts). Texts are
+ * The packed items of one script call. An item is B flags, B record flags, B bucket, I2 index, I2 identity length, I6 time, I4
+ * length of the rest, then the identity and the rest: a record's bytes from the length of the name on (see record.ts). Texts are
  * written straight into one buffer: a bulk is as fast as this loop.
  */
 export class SubmitBatch {
   readonly items: SubmitItem[] = [];
-  readonly #seed: number;
   #bytes = Buffer.allocUnsafeSlow(FIRST_BYTES);
   #end = 0;
 
-  constructor(queue: string) {
-    this.#seed = crc16(0, Buffer.from(`${queue}:`, 'utf8'));
-  }
+  constructor(private readonly queue: string) {}
 
   /** ms; all items of one call share it. */
   get window(): number {
@@ -92,13 +90,14 @@ export class SubmitBatch {
     if (this.items.length >= SUBMIT_ITEMS) return false;
     if (this.items.length > 0 && item.window !== this.window) return false;
     const text = item.name + item.data + item.opts;
+    const identity = identityOf(this.queue, item.jobId);
     const start = this.#end;
     // UTF-8 takes at most three bytes for each unit of UTF-16.
-    this.#reserve(FIXED_BYTES + (item.jobId.length + text.length) * 3);
+    this.#reserve(FIXED_BYTES + (identity.length + text.length) * 3);
     const bytes = this.#bytes;
-    const idStart = start + 17;
-    const idLength = bytes.write(item.jobId, idStart);
-    const restStart = idStart + idLength;
+    const identityStart = start + 17;
+    const identityLength = bytes.write(identity, identityStart);
+    const restStart = identityStart + identityLength;
     const ordered = item.priority > 0 || item.lifo;
     const textStart = restStart + 4 + (ordered ? 4 : 0) + (item.timestamp === undefined ? 0 : 6);
     const textLength = bytes.write(text, textStart);
@@ -113,9 +112,9 @@ export class SubmitBatch {
       (item.dedup ? FLAGS.dedup : 0) |
       (item.deadline ? FLAGS.deadline : 0) |
       (item.chosen ? 0 : FLAGS.generated);
-    bytes[start + 2] = crc16(this.#seed, bytes, idStart, restStart) & (BUCKETS - 1);
+    bytes[start + 2] = bucketOfBytes(bytes, identityStart, restStart);
     writeUint(bytes, index, start + 3, 2);
-    writeUint(bytes, idLength, start + 5, 2);
+    writeUint(bytes, identityLength, start + 5, 2);
     writeUint(bytes, item.time, start + 7, 6);
     writeUint(bytes, end - restStart, start + 13, 4);
     const plain = textLength === text.length;

@@ -20,7 +20,7 @@ const RETRY_MAX = 1000;
 /** All owned fences are read this often while dispatch never rests, ms; each bucket's own is read with its records. */
 const PROVE_EVERY = 500;
 /** Planning gets a turn this often while dispatch never rests, ms. */
-const PLAN_TURN = 200;
+const PLAN_TURN = 500;
 /** No good pop for so much longer than the poll is a break in serving: ticks of that time are missed, not late (ms). */
 const BREAK = 5000;
 /** What Redis refuses to everybody: another leader could do no better, so the leadership is kept. */

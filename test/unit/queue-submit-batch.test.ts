@@ -15,14 +15,14 @@ function unpack(packed: Buffer) {
     const idLength = packed.readUInt16BE(p + 5);
     const time = packed.readUIntBE(p + 7, 6);
     const restLength = packed.readUInt32BE(p + 13);
-    const id = packed.toString('utf8', p + 17, p + 17 + idLength);
+    const identity = packed.toString('utf8', p + 17, p + 17 + idLength);
     const rest = packed.subarray(p + 17 + idLength, p + 17 + idLength + restLength);
     const head = Buffer.alloc(16);
     head.writeUInt8(0x10, 0);
     head.writeUInt8(0x10, 1);
     head.writeUInt8(recordFlags, 2);
     const record = decodeRecord(Buffer.concat([head, rest]));
-    items.push({ flags, bucket, time, id, record });
+    items.push({ flags, bucket, time, identity, record });
     p += 17 + idLength + restLength;
   }
   return items;
@@ -53,7 +53,7 @@ describe('SubmitBatch', () => {
         for (const one of items) expect(batch.add(one)).toBe(true);
         expect(unpack(batch.packed)).toMatchObject(
           items.map((one) => ({
-            id: one.jobId,
+            identity: `q é:${one.jobId}`,
             bucket: bucketOf(`q é:${one.jobId}`),
             time: one.time,
             flags: (one.relative ? 1 : 0) | (one.chosen ? 2 : 0) | (one.replace ? 4 : 0),
@@ -95,6 +95,6 @@ describe('SubmitBatch', () => {
     const data = 'é'.repeat(SUBMIT_BYTES);
     expect(batch.add(aJob('huge', { data }))).toBe(true);
     expect(batch.add(aJob('next'))).toBe(false);
-    expect(unpack(batch.packed)).toMatchObject([{ id: 'huge', record: { data } }]);
+    expect(unpack(batch.packed)).toMatchObject([{ identity: 'q:huge', record: { data } }]);
   });
 });
