@@ -62,6 +62,9 @@ export class JobScripts {
       options.maxPending,
       batch.packed,
     ]);
+    if (status === 'OUT_OF_RANGE' || status === 'PAST_DEADLINE') {
+      throw statusError(status, `job ${batch.items[Number(asText(rest[0]))]?.jobId}`, 'delay');
+    }
     if (status !== 'OK') throw statusError(status, rest[0] === undefined ? undefined : asText(rest[0]));
     const list = asList(rest[2]);
     const exceptions: { index: number; jobId: string; at: number }[] = [];

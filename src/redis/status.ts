@@ -1,89 +1,98 @@
 import { CarillonError, type ErrorCode, isCarillonError } from '../domain/errors.js';
 
+/** One word; `field` is what was wrong, where that is not what was asked for. */
+interface StatusError {
+  code: ErrorCode;
+  message: string;
+  todo: string;
+  field?: string;
+  retryable?: boolean;
+}
+
 /** Which words a script may answer with besides its success, and the error each one is. */
-const STATUS_ERRORS: Record<string, { code: ErrorCode; message: string; todo: string; retryable?: boolean }> =
-  {
-    WRONG_LAYOUT: {
-      code: 'WRONG_LAYOUT',
-      message: 'the namespace was laid out with other settings, or was deleted under a running client',
-      todo: 'Use one prefix and one number of shards for all clients of a namespace; restart the client if it was recreated.',
-    },
-    NOT_FOUND: {
-      code: 'NOT_FOUND',
-      message: 'no pending job or schedule has this id',
-      todo: 'Check queue and id.',
-    },
-    NOT_A_JOB: {
-      code: 'UNSUPPORTED',
-      message: 'the id belongs to a schedule, not to a one-time job',
-      todo: 'Use queue.schedules for it.',
-    },
-    NOT_A_SCHEDULE: {
-      code: 'UNSUPPORTED',
-      message: 'the id belongs to a one-time job, not to a schedule',
-      todo: 'Use the queue’s own methods for it.',
-    },
-    BACKLOG: {
-      code: 'QUOTA',
-      message: 'the schedule has as many open and waiting runs as it may have',
-      todo: 'Wait until some have ended, or raise maxOpenRuns.',
-      retryable: true,
-    },
-    NOT_WAITING: {
-      code: 'CONFLICT',
-      message: 'it does not wait for its time',
-      todo: 'Resume it, or let it run.',
-    },
-    NOT_PAUSED: { code: 'CONFLICT', message: 'it is not paused', todo: 'Nothing needs to be done.' },
-    BAD_RECORD: {
-      code: 'BAD_RECORD',
-      message: 'its record cannot be read',
-      todo: 'Run `carillon doctor`; the record is set aside, not lost.',
-    },
-    OUT_OF_RANGE: {
-      code: 'INVALID_OPTION',
-      message: 'the time lies outside 1970-01-01 to 9999-12-31',
-      todo: 'Give an earlier time.',
-    },
-    PAST_DEADLINE: {
-      code: 'INVALID_OPTION',
-      message: 'the job would be due at its deadline or after it',
-      todo: 'Give a later deadline, or an earlier time.',
-    },
-    ID_IN_USE: {
-      code: 'ID_IN_USE',
-      message: 'a schedule and a one-time job of one queue cannot share an id',
-      todo: 'Give one of the two another id.',
-    },
-    ID_TAKEN: {
-      code: 'ID_IN_USE',
-      message: 'BullMQ holds another job under this id',
-      todo: 'Remove that job from the queue, or use another id.',
-    },
-    QUEUE_BROKEN: {
-      code: 'QUEUE_BROKEN',
-      message: 'a key of the BullMQ queue has the wrong type',
-      todo: 'Find who wrote it, and delete or rename that key; the queue resumes by itself.',
-      retryable: true,
-    },
-    QUOTA: {
-      code: 'QUOTA',
-      message: 'the queue holds as many pending jobs as its maxPending allows',
-      todo: 'Wait until some have fired, or raise maxPending.',
-      retryable: true,
-    },
-    CONFLICT: {
-      code: 'CONFLICT',
-      message: 'somebody else changed it at the same time',
-      todo: 'Read it again and repeat the change.',
-      retryable: true,
-    },
-    FENCED: {
-      code: 'FENCED',
-      message: 'another instance leads this bucket now',
-      todo: 'Nothing: this term has ended.',
-    },
-  };
+const STATUS_ERRORS: Record<string, StatusError> = {
+  WRONG_LAYOUT: {
+    code: 'WRONG_LAYOUT',
+    message: 'the namespace was laid out with other settings, or was deleted under a running client',
+    todo: 'Use one prefix and one number of shards for all clients of a namespace; restart the client if it was recreated.',
+  },
+  NOT_FOUND: {
+    code: 'NOT_FOUND',
+    message: 'no pending job or schedule has this id',
+    todo: 'Check queue and id.',
+  },
+  NOT_A_JOB: {
+    code: 'UNSUPPORTED',
+    message: 'the id belongs to a schedule, not to a one-time job',
+    todo: 'Use queue.schedules for it.',
+  },
+  NOT_A_SCHEDULE: {
+    code: 'UNSUPPORTED',
+    message: 'the id belongs to a one-time job, not to a schedule',
+    todo: 'Use the queue’s own methods for it.',
+  },
+  BACKLOG: {
+    code: 'QUOTA',
+    message: 'the schedule has as many open and waiting runs as it may have',
+    todo: 'Wait until some have ended, or raise maxOpenRuns.',
+    retryable: true,
+  },
+  NOT_WAITING: {
+    code: 'CONFLICT',
+    message: 'it does not wait for its time',
+    todo: 'Resume it, or let it run.',
+  },
+  NOT_PAUSED: { code: 'CONFLICT', message: 'it is not paused', todo: 'Nothing needs to be done.' },
+  BAD_RECORD: {
+    code: 'BAD_RECORD',
+    message: 'its record cannot be read',
+    todo: 'Run `carillon doctor`; the record is set aside, not lost.',
+  },
+  OUT_OF_RANGE: {
+    code: 'INVALID_OPTION',
+    message: 'the time lies outside 1970-01-01 to 9999-12-31',
+    todo: 'Give an earlier time.',
+  },
+  PAST_DEADLINE: {
+    code: 'INVALID_OPTION',
+    message: 'the job would be due at its deadline or after it',
+    todo: 'Give a later deadline, or an earlier time.',
+    field: 'deadline',
+  },
+  ID_IN_USE: {
+    code: 'ID_IN_USE',
+    message: 'a schedule and a one-time job of one queue cannot share an id',
+    todo: 'Give one of the two another id.',
+  },
+  ID_TAKEN: {
+    code: 'ID_IN_USE',
+    message: 'BullMQ holds another job under this id',
+    todo: 'Remove that job from the queue, or use another id.',
+  },
+  QUEUE_BROKEN: {
+    code: 'QUEUE_BROKEN',
+    message: 'a key of the BullMQ queue has the wrong type',
+    todo: 'Find who wrote it, and delete or rename that key; the queue resumes by itself.',
+    retryable: true,
+  },
+  QUOTA: {
+    code: 'QUOTA',
+    message: 'the queue holds as many pending jobs as its maxPending allows',
+    todo: 'Wait until some have fired, or raise maxPending.',
+    retryable: true,
+  },
+  CONFLICT: {
+    code: 'CONFLICT',
+    message: 'somebody else changed it at the same time',
+    todo: 'Read it again and repeat the change.',
+    retryable: true,
+  },
+  FENCED: {
+    code: 'FENCED',
+    message: 'another instance leads this bucket now',
+    todo: 'Nothing: this term has ended.',
+  },
+};
 
 /** The error of a status word, with what the script added to it. */
 export function statusError(status: string, detail?: string, field?: string): CarillonError {
@@ -93,7 +102,7 @@ export function statusError(status: string, detail?: string, field?: string): Ca
   return new CarillonError(entry.code, detail ? `${entry.message} (${detail})` : entry.message, {
     todo: entry.todo,
     retryable: entry.retryable ?? false,
-    ...(field !== undefined ? { field } : {}),
+    ...((entry.field ?? field) === undefined ? {} : { field: entry.field ?? field }),
   });
 }
 

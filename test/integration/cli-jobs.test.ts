@@ -147,6 +147,8 @@ describe('jobs', { timeout: 60_000 }, () => {
     for (const [args, empty] of [
       [['jobs', 'list'], { jobs: [], cursor: null }],
       [['schedules', 'list'], { schedules: [], cursor: null }],
+      [['schedules', 'list', 'emails', '--tag', 'x'], { schedules: [], cursor: null }],
+      [['jobs', 'history', 'emails', 'a'], { history: [] }],
       [['queues', 'list'], { queues: [] }],
       [['quarantine', 'list'], { quarantined: [], cursor: null }],
     ] as const) {
@@ -156,6 +158,10 @@ describe('jobs', { timeout: 60_000 }, () => {
       ['jobs', 'get'],
       ['jobs', 'cancel'],
       ['schedules', 'get'],
+      ['schedules', 'describe'],
+      ['schedules', 'runs'],
+      ['schedules', 'trigger'],
+      ['schedules', 'delete'],
       ['schedules', 'next'],
     ] as const) {
       expect(await cli.failure(noun, verb, 'emails', 'a')).toContain('holds nothing (NOT_FOUND)');

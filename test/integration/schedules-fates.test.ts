@@ -29,6 +29,7 @@ function policiesOf(index: number, random: SeededRandom): ScheduleDefinition {
     maxCatchup: random.pick([3, 100]),
     onTooMany: random.pick(['refuse', 'newest']),
     maxOpenRuns: random.pick([4, 32]),
+    ...random.pick([{}, { limit: 9 }, { limit: 25 }]),
     ...(overlap === 'allow' ? {} : { maxConcurrent: random.pick([1, 2]) }),
   };
 }
@@ -92,8 +93,10 @@ class Town {
         return world.settle();
       case 'pause':
         if (this.paused.delete(id)) await world.schedules.get(id).resume();
-        else await world.schedules.get(id).pause();
-        if ((await world.schedules.get(id).describe())?.state === 'paused') this.paused.add(id);
+        else {
+          await world.schedules.get(id).pause();
+          this.paused.add(id);
+        }
         return world.settle();
       case 'edit': {
         // Its times stay, and how many runs may be open.
@@ -165,7 +168,7 @@ describe.each(['on', 'off'] as const)('every tick has one fate, fence check %s',
       await world.passTo((await world.now()) + MINUTE);
 
       const { added } = await History.read(world.spine, QUEUE);
-      for (const [id, { overlap }] of definitions) {
+      for (const [id, { overlap, limit }] of definitions) {
         const info = await world.schedules.get(id).describe();
         const rows = await world.spine.schedules.ledger(QUEUE, id);
         expect(rows.length).toBeLessThan(255);
@@ -194,6 +197,18 @@ describe.each(['on', 'off'] as const)('every tick has one fate, fence check %s',
           fates.map((at) => new Date(at).toISOString()),
           id,
         ).toEqual(due.map((at) => new Date(at).toISOString()));
+
+        // A limit counts what ran, or is sure to: not what gave way.
+        const came = own.filter(({ what }) => what === 'dispatched' || what === 'caught up');
+        const withdrawn = came.filter((start) =>
+          rows.some(
+            ({ what, scheduledFor, suffix }) =>
+              what === 'cancelled' && scheduledFor === start.scheduledFor && suffix === start.suffix,
+          ),
+        );
+        expect(info?.count, id).toBe(came.length - withdrawn.length + waits.length);
+        expect(info?.count).toBeLessThanOrEqual(limit ?? 255);
+        if (info?.state === 'ended') expect(info.count, id).toBe(limit);
 
         // In order, unless runs may overlap.
         const order = ran.filter(({ what }) => what === 'dispatched' || what === 'caught up');

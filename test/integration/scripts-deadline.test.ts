@@ -155,7 +155,11 @@ describe.each(['on', 'off'] as const)('the deadline of a one-time job, fence che
 });
 
 describe('a deadline that leaves no time', () => {
-  const refused = { code: 'INVALID_OPTION', message: expect.stringContaining('deadline') };
+  const refused = {
+    code: 'INVALID_OPTION',
+    field: 'deadline',
+    message: expect.stringContaining('due at its deadline or after it'),
+  };
 
   test('a delay beyond it is refused by the clock of Redis, and nothing of the call is stored', async ({
     task,
@@ -163,7 +167,10 @@ describe('a deadline that leaves no time', () => {
     const spine = await Spine.virtual(task);
     const late = urgent('a', { time: 5000, relative: true });
     const { changes } = await changesOf(spine, async () => {
-      await expect(spine.submit('q', [aJob('b'), late])).rejects.toMatchObject(refused);
+      await expect(spine.submit('q', [aJob('b'), late])).rejects.toMatchObject({
+        ...refused,
+        message: expect.stringContaining('(job a)'),
+      });
     });
     expect(changes).toEqual({});
     await spine.submit('q', [{ ...late, time: 4999 }]);
