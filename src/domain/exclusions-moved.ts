@@ -101,7 +101,9 @@ export function findOrigin({ rule, exclusions, earliest }: MoveRule, named: numb
       const { start, end } = rule.zone.spanAt(at);
       edges.push(...[start, end].filter((change) => Math.abs(change - at) < WIDEST_OFFSET));
       if (edges.length === 0) return nothingUntil(rule, named, following);
-      if (following !== undefined) edges.push(following);
+      // What is excluded next in the second pass may lie behind much that is excluded in the first.
+      const followingSecond = second > at ? exclusions.spanAfter(second)?.start : undefined;
+      edges.push(...[following, followingSecond].filter((start) => start !== undefined));
       break;
     }
     const first = firstDateIn(rule, wallClock, at, Math.max(span.start, earliest));

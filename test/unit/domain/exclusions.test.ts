@@ -283,6 +283,24 @@ describe('next', () => {
     ]);
   });
 
+  test('two minutes excluded in the second pass of a repeated hour: both move', () => {
+    // Until 01:00Z the clock is two hours ahead, then not at all: 01:00 to 03:00 are shown twice.
+    const timing = excluding({
+      cron: '* * * * 0',
+      tz: 'Antarctica/Troll',
+      exclude: [
+        { from: '2024-10-27T01:01:00Z', to: '2024-10-27T01:01:30Z' },
+        { from: '2024-10-27T00:59:00Z', to: '2024-10-27T00:59:30Z' },
+      ],
+      onExcluded: 'next',
+    });
+    expect(timesAfter(timing, '2024-10-27T23:59:00Z', 3)).toEqual([
+      '2024-10-28T01:01:00.000Z',
+      '2024-10-28T02:59:00.000Z',
+      '2024-11-03T00:00:00.000Z',
+    ]);
+  });
+
   test('a tick moves into a gap by the gap policy, and passes over the date where that is to skip', () => {
     const moved = (gap: 'shift' | 'edge' | 'skip') =>
       iso(
