@@ -111,6 +111,12 @@ local function conflict()
   return 'CONFLICT'
 end
 
+-- Most answers name a successor alone: the record's place among what is due stays.
+local function store(bucket, identity, record, dueAt)
+  if record.state ~= STATE_SCHEDULED or dueTimeOf(record) ~= dueAt then return storePending(tag, bucket, identity, record, now) end
+  redis.call('HSET', tag .. ':' .. bucket .. ':jobs', identity, encodeRecord(record))
+end
+
 local outcomes = {}
 local changedBuckets = {}
 for _, answer in ipairs(cjson.decode(ARGV[4])) do
@@ -141,14 +147,15 @@ for _, answer in ipairs(cjson.decode(ARGV[4])) do
     elseif record.kind ~= KIND_SCHEDULE or (record.state ~= STATE_SCHEDULED and answer.op ~= 'replan') then
       redis.call('ZREM', at .. ':plan', identity)
       outcome = 'CONFLICT'
-    elseif string.format('%.0f', record.inc) ~= answer.inc or string.format('%.0f', record.ver) ~= answer.ver then
+    elseif string.format('%d', record.inc) ~= answer.inc or string.format('%d', record.ver) ~= answer.ver then
       outcome = 'CONFLICT'
     else
       -- Each in its own try: what raises for one record must not stop the others.
+      local dueAt = dueTimeOf(record)
       local fine, refusal = pcall(operations[answer.op] or conflict, record, answer, identity)
       if fine and not refusal then
         settleRow(tag, identity, record)
-        fine, refusal = pcall(storePending, tag, bucket, identity, record, now)
+        fine, refusal = pcall(store, bucket, identity, record, dueAt)
       end
       if not fine then
         outcome = 'BAD_RECORD ' .. tostring(refusal)

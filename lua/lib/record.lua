@@ -48,14 +48,16 @@ end
 
 -- Raises on anything that is not a whole record of this format: call it in pcall. What it reads can be packed again.
 local function decodeRecord(text)
-  local r = {}
-  local head, state
-  local p
-  head, state, r.flags, r.inc, r.at, p = unpackBytes('>BBBI7I6', text)
+  local head, state, flags, inc, at, p = unpackBytes('>BBBI7I6', text)
+  -- A schedule's table has its size from the start: grown field by field it would be made anew six times over.
+  local r = head % 16 == KIND_SCHEDULE and { format = 0, kind = 0, state = 0, flags = 0, inc = 0, at = 0, requests = '', ver = 0, priority = 0,
+    lifo = false, timestamp = false, last = 0, cur = 0, curFire = 0, next = 0, nextFire = 0, check = 0, count = 0, rows = 0, owed = false,
+    grace = 0, runTimeout = 0, missed = 0, overlap = 0, maxOpen = 0, maxConcurrent = 0, keptRows = 0, pauseAfter = 0, failures = 0, skips = 0,
+    name = '', data = '', opts = '', policies = '', open = false, waiting = false } or {}
+  r.flags, r.inc, r.at = flags, inc, at
   r.format = math.floor(head / 16)
   r.kind = head % 16
   r.state = math.floor(state / 16)
-  local flags = r.flags
   -- Formats rise by one: the next one is a newer version's, any other is damage.
   if r.format == FORMAT + 1 then error('FORMAT') end
   if r.format ~= FORMAT then error('unknown format ' .. r.format) end
