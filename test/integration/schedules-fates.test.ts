@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { isCarillonError } from '../../src/domain/errors.js';
 import { tickRunId } from '../../src/domain/ids.js';
 import type { ScheduleDefinition } from '../../src/domain/schedule.js';
 import type { LedgerRow } from '../../src/redis/schedule-scripts.js';
@@ -110,7 +111,9 @@ class Town {
         await world.schedules
           .get(id)
           .trigger()
-          .catch(() => undefined);
+          .catch((error: unknown) => {
+            if (!isCarillonError(error, 'QUOTA')) throw error;
+          });
         return world.settle();
       default: {
         const to = (await world.now()) - random.below(5 * MINUTE);
