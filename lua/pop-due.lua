@@ -172,6 +172,7 @@ for name, queue in pairs(openQueues) do countState(name, 'scheduled', -queue.cou
 flushQueues()
 
 -- Records that left, their spent entries, the heads of the buckets.
+local dueIsLeft = #changes < #due
 for _, change in ipairs(changes) do
   if #change.drop > 0 then
     redis.call('HDEL', change.at .. ':jobs', unpack(change.drop))
@@ -197,6 +198,7 @@ for _, change in ipairs(changes) do
   end
   local head = redis.call('ZRANGE', change.at .. ':due', 0, 0, 'WITHSCORES')
   if head[2] then
+    if tonumber(head[2]) <= now then dueIsLeft = true end
     redis.call('ZADD', tag .. ':heads', head[2], change.bucket)
   else
     redis.call('ZREM', tag .. ':heads', change.bucket)
@@ -208,4 +210,4 @@ local endedAt = redis.call('TIME')
 local took = (endedAt[1] - startedAt[1]) * 1000000 + endedAt[2] - startedAt[2]
 -- How far the call's end is past the whole ms in `now`: who sleeps by it wakes on time.
 local past = startedAt[2] % 1000 + took
-return { 'OK', now, popped, nextOwnedHead(tag), planned, fencedBuckets, lowerBuckets, trouble, bytes, took, #taken, past }
+return { 'OK', now, popped, dueIsLeft and now or nextOwnedHead(tag, now), planned, fencedBuckets, lowerBuckets, trouble, bytes, took, #taken, past }

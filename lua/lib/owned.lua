@@ -48,9 +48,9 @@ local function proveFences(tag)
   end
 end
 
--- The earliest head among owned buckets, in ms; 0 when none is near.
-local function nextOwnedHead(tag)
-  local list = redis.call('ZRANGE', tag .. ':heads', 0, 63, 'WITHSCORES')
+-- The earliest head of an owned bucket that is still to come, in ms; 0 when none is near.
+local function nextOwnedHead(tag, now)
+  local list = redis.call('ZRANGE', tag .. ':heads', '(' .. now, '+inf', 'BYSCORE', 'LIMIT', 0, 64, 'WITHSCORES')
   for i = 1, #list, 2 do
     local bucket = tonumber((string.gsub(list[i], '^p', '')))
     if ownedRange(bucket) and fenceKnown[bucket] ~= false then return math.floor(tonumber(list[i + 1])) end

@@ -21,6 +21,8 @@ const RETRY_MAX = 1000;
 const PROVE_EVERY = 500;
 /** Planning gets a turn this often while dispatch never rests, ms. */
 const PLAN_TURN = 500;
+/** For so long after a dispatch planning rests as long as it works, ms: workers have those runs to fetch. */
+const YIELD = 5000;
 /** No good pop for so much longer than the poll is a break in serving: ticks of that time are missed, not late (ms). */
 const BREAK = 5000;
 /** What Redis refuses to everybody: another leader could do no better, so the leadership is kept. */
@@ -62,6 +64,8 @@ export class ShardLoop extends Service {
   /** The last good pop, by both clocks: the monotonic one stands still while the machine is suspended. */
   #goodAt = { monotonic: 0, wall: 0 };
   #plannedAt = 0;
+  #planFrom = 0;
+  #dispatchedAt = Number.NEGATIVE_INFINITY;
   #provedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ShardLoopOptions) {
@@ -130,11 +134,17 @@ export class ShardLoop extends Service {
     const popped = await this.#pop(owned);
     if (popped === undefined) return false;
     const rested = popped.taken === 0 && popped.trouble.length === 0;
-    if (popped.planned.length > 0 && (rested || monotonic() - this.#plannedAt > PLAN_TURN)) {
-      this.#plannedAt = monotonic();
+    const now = monotonic();
+    if (popped.popped > 0) this.#dispatchedAt = now;
+    if (popped.planned.length === 0) return !rested;
+    if (rested ? now >= this.#planFrom : now - this.#plannedAt > PLAN_TURN) {
+      this.#plannedAt = now;
       const more = await planner.plan(scripts, this.#served.owned(), popped.planned);
+      const worked = monotonic() - now;
+      this.#planFrom = now - this.#dispatchedAt < YIELD ? now + 2 * worked : now;
       return more || !rested;
     }
+    this.#sleeper.hint(this.#sleeper.redisNow() + this.#planFrom - now);
     return !rested;
   }
 

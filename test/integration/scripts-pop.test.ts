@@ -173,7 +173,7 @@ describe('pop-due, a tick of a schedule', () => {
     await spine.setClock(NOW + MINUTE + 7);
     await spine.leader.refreshHeads(owned);
     const { result, changes } = await changesOf(spine, () => spine.pop(owned));
-    expect(result).toMatchObject({ popped: 1, nextHead: NOW + MINUTE + 7 });
+    expect(result).toMatchObject({ popped: 1, nextHead: NOW + 2 * MINUTE });
     const bucket = bucketOf('q:s');
     expect(changes).toEqual({
       'jobs q:s': {
