@@ -17,7 +17,7 @@ const OF_DEVELOPERS: Record<string, Bench> = {
   definitions: {
     jobs: 2_000_000,
     rounds: 1,
-    says: 'daily schedules, a fifth due at one minute',
+    says: 'daily schedules, a fifth due at one instant',
     run: definitions,
   },
   'fire-times': { jobs: 2_000_000, rounds: 7, says: 'cron arithmetic beside cron-parser', run: fireTimes },

@@ -61,6 +61,17 @@ describe('each bench runs small and prints its figures', { timeout: 120_000 }, (
     expect(carillon.commandsByInfoPerSecond).toBeLessThan(20);
   });
 
+  test('definitions', async () => {
+    expect(Object.keys((await run('definitions', 500)).carillon)).toEqual([
+      'bytesPerDefinition',
+      'upsertsPerSecond',
+      'dispatchMs',
+      'plannedAfterMs',
+      'oneTimeMs',
+      'timesOneTime',
+    ]);
+  });
+
   test('schedules', async () => {
     const result = await run('schedules', 20);
     expectRatio(result, 'lagP99Ms');

@@ -129,7 +129,7 @@ function settle(state: SpineState): void {
     )?.since;
     const row = `${record.last}|dispatched|${since ?? record.last}||`;
     if (record.keptRows > 0) {
-      state[name.replace('jobs ', 'ledger:') + ` ${record.rows % record.keptRows}`] = row;
+      state[`${name.replace('jobs ', 'ledger:')} ${record.rows % record.keptRows}`] = row;
       record.rows = (record.rows + 1) % 2 ** 31;
     }
     record.owed = false;
