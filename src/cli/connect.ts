@@ -2,6 +2,7 @@ import type { Redis, RedisOptions } from 'ioredis';
 import type { Admin } from '../client/admin.js';
 import type { Queue } from '../client/queue.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
+import { checkQueueName } from '../domain/ids.js';
 import type { RedisConnectionOptions } from '../redis/connection.js';
 import type { Settings } from './settings.js';
 
@@ -82,6 +83,7 @@ async function onQueue<T>(
   use: (queue: Queue) => Promise<T>,
 ): Promise<T> {
   const { Queue: Class } = await import('../client/queue.js');
+  checkQueueName(name);
   // BullMQ's note of its version in a queue's meta hash is for whoever works with the queue, not for who looks at it.
   const options = { connection: client, prefix, namespace, skipVersionCheck: true, skipMetasUpdate: true };
   const queue = new Class(name, options);

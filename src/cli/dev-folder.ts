@@ -111,7 +111,8 @@ export class DevFolder {
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    return true;
+    // One that has ended and that its parent has not buried yet is there, but dead; only Linux tells it here.
+    return !/^\d+ \(.*\) [ZX]/s.test(readText(`/proc/${pid}/stat`) ?? '');
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }

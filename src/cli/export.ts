@@ -102,6 +102,7 @@ async function readQueues(
     await withQueue(settings, name, async (q) => {
       for await (const info of q.schedules.list()) infos.push(info);
     });
+    if (only !== undefined && infos.length === 0) remark(`the queue ${name} has no schedules`);
     found.set(
       name,
       infos.sort((a, b) => (a.id < b.id ? -1 : 1)),

@@ -123,7 +123,12 @@ async function add(queue: string, name: string, options: AddOptions, command: Co
   if (options.requestId !== undefined) opts.requestId = options.requestId;
   if (options.ifExists !== undefined) opts.ifExists = options.ifExists as 'keep' | 'replace';
   if (options.deadline !== undefined) opts.deadline = instantArgument(options.deadline, 'deadline');
-  Object.assign(opts, timeOf(options));
+  const time = timeOf(options);
+  for (const field of Object.keys(time).length > 0 ? (['delay', 'at'] as const) : []) {
+    if (opts[field] !== undefined)
+      refuseArgument('opts', options.opts, `holds ${field} too`, 'Say once when it is due.');
+  }
+  Object.assign(opts, time);
   const data = dataArgument(options);
   await withQueue(settings, queue, async (q) => {
     const job = await q.add(name, data, opts);

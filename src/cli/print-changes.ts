@@ -5,6 +5,7 @@ import { timingText } from './schedule-timing.js';
 
 /** Longer values are cut: the file holds them. */
 const LONGEST_VALUE = 100;
+const LONGEST_REASON = 300;
 
 /** What applying would do, for people: `+` added, `~` changed, `-` deleted, `!` refused. */
 export function printChanges({ entries, refused, deleted }: Changes): void {
@@ -33,7 +34,7 @@ export function printRefused(refused: readonly RefusedEntry[], title = 'refused'
   printLine(title);
   for (const { source, text, reason } of refused) {
     printLine(`  ! ${source}  ${plain(shortened(text))}`);
-    printLine(`      ${plain(reason)}`);
+    printLine(`      ${plain(shortened(reason, LONGEST_REASON))}`);
   }
 }
 
@@ -53,8 +54,8 @@ function valueText(value: unknown): string {
   return value === undefined ? 'none' : plain(shortened(JSON.stringify(value)));
 }
 
-function shortened(text: string): string {
-  return text.length <= LONGEST_VALUE ? text : `${text.slice(0, LONGEST_VALUE - 1)}…`;
+function shortened(text: string, longest = LONGEST_VALUE): string {
+  return text.length <= longest ? text : `${text.slice(0, longest - 1)}…`;
 }
 
 /** The same sentence of many schedules is said once. */

@@ -10,8 +10,16 @@ export interface Stopping {
   done(): void;
 }
 
+let serving = 0;
+
+/** Whether this process serves until somebody stops it, and has things to give back then. */
+export function servesUntilSignal(): boolean {
+  return serving > 0;
+}
+
 /** The first signal asks; a second one ends the process at once. */
 export function untilSignal(): Stopping {
+  serving++;
   let wasAsked = false;
   let tell: () => void = () => undefined;
   const asked = new Promise<void>((resolve) => {
@@ -29,6 +37,7 @@ export function untilSignal(): Stopping {
       return wasAsked;
     },
     done() {
+      serving--;
       for (const signal of SIGNALS) process.off(signal, heard);
     },
   };

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { BUCKETS } from '../domain/buckets.js';
-import { CarillonError } from '../domain/errors.js';
+import { CarillonError, shortText } from '../domain/errors.js';
 import { checkQueueName, splitIdentity } from '../domain/ids.js';
 import type { StoredPolicies } from '../domain/schedule.js';
 import { type RecordState, STATES } from '../domain/states.js';
@@ -78,7 +78,7 @@ const STATE_NAMES = Object.keys(STATES) as RecordState[];
 export function checkListing(options: JobListOptions): void {
   if (options.queue !== undefined) checkQueueName(options.queue);
   for (const state of options.states ?? []) {
-    if (!STATE_NAMES.includes(state)) refuse('states', state, `Write ${STATE_NAMES.join(', ')}.`);
+    if (!STATE_NAMES.includes(state)) refuse('state', state, `Write ${STATE_NAMES.join(', ')}.`);
   }
   const { limit = LIMIT } = options;
   if (!Number.isSafeInteger(limit) || limit < 1 || limit > MOST) {
@@ -189,5 +189,5 @@ function positionOf(cursor: string | undefined): Position {
 }
 
 function refuse(field: string, given: unknown, todo: string): never {
-  throw new CarillonError('INVALID_OPTION', `${field} cannot be used`, { field, given, todo });
+  throw new CarillonError('INVALID_OPTION', `${field} cannot be ${shortText(given)}`, { field, given, todo });
 }

@@ -41,7 +41,10 @@ export class Producer<DataType, ResultType, NameType extends string> {
     requestId: string | undefined,
   ): Promise<Job<DataType, ResultType, NameType>[]> {
     if (requestId !== undefined) checkRequestId(requestId);
-    const whole = jobs.map(({ name, data, opts }) => {
+    if (!Array.isArray(jobs)) refuse('jobs', jobs, 'must be an array', 'Give [{ name, data, opts }, …].');
+    const whole = jobs.map((job, index) => {
+      checkObject(`jobs[${index}]`, job);
+      const { name, data, opts } = job;
       return { name, data, opts: withContext(this.#merge(opts), context) };
     });
     const items = whole.map(({ name, data, opts }, index) => {

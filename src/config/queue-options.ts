@@ -2,7 +2,7 @@ import { parseDuration } from '../domain/durations.js';
 import { checkQueueName } from '../domain/ids.js';
 import type { Logger } from '../support/logger.js';
 import { checkInteger, checkObject, refuse } from './check.js';
-import { checkName, checkPrefix } from './scheduler-options.js';
+import { checkName, checkPrefix, DUPLICATE_WINDOW } from './scheduler-options.js';
 import { rejectUnknown } from './unknown-options.js';
 
 /** What Carillon reads of a queue's options, besides BullMQ's own. */
@@ -34,8 +34,6 @@ export interface ResolvedTimerOptions {
   readonly maxPayload: number;
 }
 
-/** Ended ids are remembered this long by default, in ms. */
-export const DUPLICATE_WINDOW = 3_600_000;
 const MAX_PAYLOAD = 1_048_576;
 /** A record holds the length of its payload in three bytes. */
 const LARGEST_PAYLOAD = 16_000_000;

@@ -52,6 +52,9 @@ export interface ResolvedSchedulerOptions {
   timeZones: TimeZoneData;
 }
 
+/** Ended ids are remembered this long by default, and at the most; ms. */
+export const DUPLICATE_WINDOW = 3_600_000;
+
 const KNOWN = [
   'redis', 'prefix', 'namespace', 'instanceId', 'ttl', 'takeOver', 'pollInterval', 'duplicateWindow', 'memoryHeadroom', 'allowVolatile',
   'logger', 'scripts', 'timeZones',
@@ -108,9 +111,10 @@ export function resolveSchedulerOptions(options: SchedulerOptions): Readonly<Res
     ttl,
     takeOver: checkFlag(options.takeOver, 'takeOver'),
     pollInterval,
-    duplicateWindow: parseDuration(options.duplicateWindow ?? 3_600_000, {
+    duplicateWindow: parseDuration(options.duplicateWindow ?? DUPLICATE_WINDOW, {
       field: 'duplicateWindow',
       min: 60_000,
+      max: DUPLICATE_WINDOW,
     }),
     memoryHeadroom,
     allowVolatile: checkFlag(options.allowVolatile, 'allowVolatile'),

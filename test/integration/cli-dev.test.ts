@@ -1,8 +1,19 @@
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { ownChild } from '../support/child-guard.js';
 import { onCleanup } from '../support/cleanup.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/free-port.js';
@@ -129,6 +140,27 @@ describe('carillon dev', { timeout: 120_000 }, () => {
     await dev.waitForLine('ran hello');
     await dev.stop();
   });
+
+  test.runIf(process.platform === 'linux')(
+    'one that ended and was not buried yet runs here no more',
+    async () => {
+      const town = new Town();
+      // The shell's child ends at once; the shell becomes a sleep, which asks for no child's end.
+      const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'], {
+        stdio: ['ignore', 'pipe', 'ignore'],
+      });
+      ownChild(parent);
+      const [line] = (await once(parent.stdout, 'data')) as [Buffer];
+      const pid = Number(line.toString());
+      await eventually(() => / [Z] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')));
+      mkdirSync(join(town.dir, '.carillon'), { recursive: true });
+      writeFileSync(join(town.dir, '.carillon', 'lock.json'), JSON.stringify({ pid }));
+      const { dev } = await town.up();
+      expect(dev.lines.join('\n')).not.toContain('runs here already');
+      await dev.stop();
+      parent.kill('SIGKILL');
+    },
+  );
 
   test('every write is in the append-only file before it is answered', async () => {
     const { dev, cli } = await new Town().up();

@@ -111,6 +111,24 @@ describe('jobs', { timeout: 60_000 }, () => {
     expect(await cli.json('jobs', 'get', 'emails', 'b')).toMatchObject({ data: { from: 'stdin' } });
   });
 
+  test('what makes no sense is refused by its own name', async ({ task }) => {
+    const { cli } = setup(task);
+    for (const [args, line] of [
+      [['jobs', 'list', '--state', 'pending'], /^error: state cannot be .*pending/],
+      [['jobs', 'add', '', 'send'], /^error: queue is empty/],
+      [['jobs', 'add', 'a:b', 'send'], /^error: queue holds a colon/],
+      [
+        ['jobs', 'add', 'emails', 'send', '--delay', '1h', '--opts', '{"delay":5}'],
+        /^error: opts holds delay too/,
+      ],
+      [['scheduler', '--duplicate-window', '2h'], /^error: duplicateWindow: 7200000 is longer than 1h/],
+    ] as const) {
+      const { code, stdout, stderr } = await cli.run(...args);
+      expect({ code, stdout }, args.join(' ')).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toMatch(line);
+    }
+  });
+
   test('a long list comes in pages; a page on a screen says how to go on', async ({ task }) => {
     const { cli } = setup(task);
     const queue = new Queue('emails', { connection: cli.redis, prefix: cli.prefix });

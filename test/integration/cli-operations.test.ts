@@ -1,8 +1,11 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { bucketOf } from '../../src/domain/buckets.js';
 import { aJob } from '../support/builders.js';
 import { jobModel, packRecord } from '../support/builders-record.js';
+import { ownChild } from '../support/child-guard.js';
 import { eventually } from '../support/eventually.js';
 import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
 import { spawnNode } from '../support/node-process.js';
@@ -149,6 +152,25 @@ describe('scheduler', { timeout: 90_000 }, () => {
       quarantined: 0,
       repaired: 0,
     });
+    expect(await redis.hget('{carillon}:leader', 'holder')).toBeNull();
+  });
+
+  test('goes on when nobody reads its output any more, and still stops in order', async () => {
+    const server = await startRedis();
+    const redis = new Redis(server.url);
+    onTestFinished(() => redis.disconnect());
+    const cli = new Cli(main, server.url, 'bull');
+    const child = spawn(process.execPath, [main, 'scheduler', '--instance-id', 'deaf'], {
+      env: { ...process.env, ...cli.env },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    ownChild(child);
+    child.stdout.destroy();
+    await cli.text('jobs', 'add', 'emails', 'send', '--delay', '100ms');
+    await eventually(async () => (await redis.llen('bull:emails:wait')) === 1);
+    expect(await redis.hget('{carillon}:leader', 'holder')).toBe('deaf');
+    child.kill('SIGTERM');
+    expect(await once(child, 'exit')).toEqual([0, null]);
     expect(await redis.hget('{carillon}:leader', 'holder')).toBeNull();
   });
 

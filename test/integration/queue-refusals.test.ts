@@ -247,6 +247,15 @@ test('a bulk is refused whole before any of it is sent; requestId is the bulk’
   many.push({ name: 'x', data: {}, opts: { delay: Number.NaN, jobId: 'last' } });
   await expect(queue.addBulk(many)).rejects.toMatchObject({ code: 'INVALID_OPTION', field: 'delay' });
   await expect(queue.addBulk([], { requestId: '' })).rejects.toMatchObject({ field: 'requestId' });
+  const good = { name: 'x', data: {}, opts: { delay: 1000, jobId: 'good' } };
+  for (const [jobs, field] of [
+    [null, 'jobs'],
+    ['x', 'jobs'],
+    [[good, null], 'jobs[1]'],
+    [[good, 'x'], 'jobs[1]'],
+  ] as const) {
+    await expect(queue.addBulk(jobs as never)).rejects.toMatchObject({ code: 'INVALID_OPTION', field });
+  }
   expect(await redis.dbsize()).toBe(before);
   expect(await queue.getDelayedCount()).toBe(1);
 });
