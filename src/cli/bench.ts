@@ -37,8 +37,11 @@ async function measure(benches: Benches, name: string, flags: Flags, command: Co
   const jobs = integerArgument(flags.jobs ?? String(bench.jobs), 'jobs', 1, MOST_JOBS);
   const rounds = integerArgument(flags.rounds ?? String(bench.rounds), 'rounds', 1, MOST_ROUNDS);
   const { BenchRedis } = await import('../bench/bench-redis.js');
-  const redis = await BenchRedis.start();
   const stopping = untilSignal();
+  const redis = await BenchRedis.start().catch((error: unknown) => {
+    stopping.done();
+    throw error;
+  });
   try {
     const running = bench.run(redis, jobs, rounds);
     // Cut short by a signal, it fails for want of a server.

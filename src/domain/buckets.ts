@@ -7,16 +7,27 @@ const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
   return crc & 0xffff;
 });
 
+function next(crc: number, byte: number): number {
+  return ((crc << 8) & 0xffff) ^ (TABLE[((crc >> 8) ^ byte) & 0xff] as number);
+}
+
 /** The bucket of an identity that stands in `bytes` as UTF-8: its CRC16 (XMODEM, the one of Redis Cluster), modulo 256. */
 export function bucketOfBytes(bytes: Uint8Array, from = 0, to = bytes.length): number {
   let crc = 0;
   for (let i = from; i < to; i++) {
-    crc = ((crc << 8) & 0xffff) ^ (TABLE[((crc >> 8) ^ (bytes[i] as number)) & 0xff] as number);
+    crc = next(crc, bytes[i] as number);
   }
   return crc & (BUCKETS - 1);
 }
 
 /** The bucket of an identity. */
 export function bucketOf(identity: string): number {
-  return bucketOfBytes(Buffer.from(identity, 'utf8'));
+  let crc = 0;
+  for (let i = 0; i < identity.length; i++) {
+    const code = identity.charCodeAt(i);
+    // The bytes of what is not ASCII are others.
+    if (code > 127) return bucketOfBytes(Buffer.from(identity, 'utf8'));
+    crc = next(crc, code);
+  }
+  return crc & (BUCKETS - 1);
 }

@@ -1,7 +1,7 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { BenchResult } from '../../src/bench/figures.js';
 import { eventually } from '../support/eventually.js';
 import { type NodeProcess, spawnNode } from '../support/node-process.js';
@@ -16,19 +16,15 @@ function bench(args: readonly string[], env: Record<string, string | undefined> 
   return spawnNode(main, ['bench', ...args], { CARILLON_REDIS_URL: undefined, REDIS_URL: undefined, ...env });
 }
 
-/** Folders of benches' servers; other benches may run beside this one. */
-function folders(): string[] {
-  return readdirSync(tmpdir()).filter((name) => name.startsWith('carillon-bench-'));
-}
-
-/** The folder that a bench made, once it has. */
-async function folderOf(start: () => NodeProcess): Promise<[NodeProcess, string]> {
-  const before = new Set(folders());
-  const child = start();
-  const folder = await eventually(() => folders().find((name) => !before.has(name)) ?? false, { every: 5 });
-  const path = join(tmpdir(), folder);
-  await eventually(() => existsSync(join(path, 'appendonlydir')));
-  return [child, path];
+/** A long bench, and the folder that its server made. */
+async function longBench(): Promise<[NodeProcess, string]> {
+  // Other benches may run beside this one.
+  const parent = mkdtempSync(join(tmpdir(), 'carillon-benches-'));
+  onTestFinished(() => rmSync(parent, { recursive: true, force: true }));
+  const child = bench(['submit', '--jobs', '50000000', '--rounds', '1'], { TMPDIR: parent });
+  const isServer = (name: string) => existsSync(join(parent, name, 'appendonlydir'));
+  const folder = await eventually(() => readdirSync(parent).find(isServer) ?? false, { every: 5 });
+  return [child, join(parent, folder)];
 }
 
 describe('carillon bench, as it is packed', { timeout: 60_000 }, () => {
@@ -72,7 +68,7 @@ describe('carillon bench, as it is packed', { timeout: 60_000 }, () => {
   test.each(['SIGTERM', 'SIGKILL'] as const)(
     'leaves nothing behind when it is ended by %s',
     async (signal) => {
-      const [child, folder] = await folderOf(() => bench(['submit', '--jobs', '50000000', '--rounds', '1']));
+      const [child, folder] = await longBench();
       process.kill(child.pid, signal);
       expect(await child.exited).toEqual(
         signal === 'SIGTERM' ? { code: 130, signal: null } : { code: null, signal },
