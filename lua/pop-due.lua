@@ -53,7 +53,7 @@ local function sortByTime(entries)
 end
 
 local planned, due = findDue(tag, now)
-local taken, changes, bytes = takeDue(tag, due, now, limit, byteLimit)
+local taken, changes, bytes, dueIsLeft = takeDue(tag, due, now, limit, byteLimit)
 local ready, keys = {}, {}
 for _, entry in ipairs(taken) do
   if judgeDue(tag, base, entry, now) then
@@ -172,7 +172,6 @@ for name, queue in pairs(openQueues) do countState(name, 'scheduled', -queue.cou
 flushQueues()
 
 -- Records that left, their spent entries, the heads of the buckets.
-local dueIsLeft = #changes < #due
 for _, change in ipairs(changes) do
   if #change.drop > 0 then
     redis.call('HDEL', change.at .. ':jobs', unpack(change.drop))
