@@ -3,7 +3,7 @@ import type { ListedJob } from '../client/admin-listing.js';
 import type { JobOptions } from '../client/job-options.js';
 import type { Queue } from '../client/queue.js';
 import { CarillonError } from '../domain/errors.js';
-import type { RecordState } from '../domain/states.js';
+import { type RecordState, STATES } from '../domain/states.js';
 import {
   dataArgument,
   durationArgument,
@@ -158,6 +158,11 @@ interface ListFlags {
 async function list(queue: string | undefined, options: ListFlags, command: Command): Promise<void> {
   const settings = settingsOf(command);
   const states = options.state?.split(',') as RecordState[] | undefined;
+  for (const state of states ?? []) {
+    const known = Object.keys(STATES);
+    if (!known.includes(state))
+      refuseArgument('state', state, `cannot be '${state}'`, `Write ${known.join(', ')}.`);
+  }
   const limit = options.limit === undefined ? 100 : integerArgument(options.limit, 'limit', 1, 1000);
   const { cursor } = options;
   const page = await withAdmin(settings, (admin) =>

@@ -78,7 +78,7 @@ const STATE_NAMES = Object.keys(STATES) as RecordState[];
 export function checkListing(options: JobListOptions): void {
   if (options.queue !== undefined) checkQueueName(options.queue);
   for (const state of options.states ?? []) {
-    if (!STATE_NAMES.includes(state)) refuse('state', state, `Write ${STATE_NAMES.join(', ')}.`);
+    if (!STATE_NAMES.includes(state)) refuse('states', state, `Write ${STATE_NAMES.join(', ')}.`);
   }
   const { limit = LIMIT } = options;
   if (!Number.isSafeInteger(limit) || limit < 1 || limit > MOST) {

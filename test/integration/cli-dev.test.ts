@@ -145,8 +145,8 @@ describe('carillon dev', { timeout: 120_000 }, () => {
     'one that ended and was not buried yet runs here no more',
     async () => {
       const town = new Town();
-      // The shell's child ends at once; the shell becomes a sleep, which asks for no child's end.
-      const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'], {
+      // The shell becomes a sleep, which asks for no child's end, before its child ends.
+      const parent = spawn('sh', ['-c', 'sleep 1 & echo $!; exec sleep 60'], {
         stdio: ['ignore', 'pipe', 'ignore'],
       });
       ownChild(parent);
