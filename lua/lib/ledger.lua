@@ -6,7 +6,8 @@ local settleRow
 local function writeRow(tag, identity, record, row)
   if record.keptRows == 0 then return end
   settleRow(tag, identity, record)
-  redis.call('HSET', tag .. ':ledger:' .. identity, record.rows % record.keptRows, string.format('%d|%s|%d|%s|%s', row.at,
+  -- pcall: a key of another type under that name, which doctor tells of, costs the row and stops no schedule.
+  redis.pcall('HSET', tag .. ':ledger:' .. identity, record.rows % record.keptRows, string.format('%d|%s|%d|%s|%s', row.at,
     row.what, row.now, row.suffix or '', row.reason or ''))
   record.rows = (record.rows + 1) % OWED_ROW
 end

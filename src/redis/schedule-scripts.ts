@@ -184,9 +184,9 @@ export class ScheduleScripts {
       return value;
     });
     const rows = ((texts ?? []) as string[]).map(readRow);
-    const owed = owedRow((bytes ?? null) as Buffer | null);
+    const { owed, kept } = owedRow((bytes ?? null) as Buffer | null);
     if (owed !== undefined && !rows.some((row) => isDeepStrictEqual(row, owed))) rows.push(owed);
-    return rows.sort((a, b) => a.at - b.at || a.scheduledFor - b.scheduledFor);
+    return rows.sort((a, b) => a.at - b.at || a.scheduledFor - b.scheduledFor).slice(-kept);
   }
 
   async #run(
@@ -238,21 +238,21 @@ export interface LedgerRow {
   reason: string;
 }
 
-/** The row of the last tick while the record alone tells it (lua/lib/ledger.lua); none in a record that is damaged. */
-function owedRow(bytes: Buffer | null): LedgerRow | undefined {
+/** The row of the last tick while the record alone tells it (lua/lib/ledger.lua): it takes the place of the oldest. */
+function owedRow(bytes: Buffer | null): { owed?: LedgerRow; kept: number } {
+  const none = { kept: Number.POSITIVE_INFINITY };
   try {
     const record = bytes === null ? undefined : decodeRecord(bytes);
-    if (record?.kind !== 'schedule' || !record.owed) return undefined;
+    if (record?.kind !== 'schedule' || !record.owed) return none;
     const run = record.open.find(({ scheduledFor, kind }) => scheduledFor === record.last && kind === 'tick');
+    const at = run?.since ?? record.last;
     return {
-      scheduledFor: record.last,
-      what: 'dispatched',
-      at: run?.since ?? record.last,
-      suffix: '',
-      reason: '',
+      owed: { scheduledFor: record.last, what: 'dispatched', at, suffix: '', reason: '' },
+      kept: record.keptRows,
     };
   } catch {
-    return undefined;
+    // A damaged record tells nothing; doctor names it.
+    return none;
   }
 }
 

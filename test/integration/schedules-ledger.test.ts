@@ -29,6 +29,35 @@ describe('the ledger', () => {
     expect(await s.describe()).toMatchObject({ count: 5, recent: { length: 3 } });
   });
 
+  test('an owed row takes the oldest one’s place before it is written', async ({ task }) => {
+    const world = await ScheduleWorld.at(at('11:59:30'), task);
+    await world.schedules.upsert('s', { ...minutely, keepRuns: 3 });
+    const scheduler = await world.startScheduler();
+    for (const minute of minutes(0, 3)) await world.passTo(minute);
+    await scheduler.stop();
+    // The pop alone from here on, without a planner after it.
+    const { spine } = world;
+    await spine.client.del(spine.keys.fence);
+    const owned = await spine.lead();
+    await spine.setClock(Date.parse(at('12:04:00')));
+    expect(await spine.pop(owned)).toMatchObject({ popped: 1 });
+    expect(await spine.client.hlen(spine.keys.ledger(`${QUEUE}:s`))).toBe(3);
+    expect((await world.schedules.get('s').runs()).map(({ scheduledFor }) => scheduledFor)).toEqual(
+      minutes(2, 4).map((time) => Date.parse(time)),
+    );
+  });
+
+  test('a key of another type in its place stops nothing, and doctor names it', async ({ task }) => {
+    const { world, key } = await worldOf(task);
+    await world.spine.client.set(key, 'x');
+    for (const minute of minutes(0, 3)) await world.passTo(minute);
+    expect(await world.runIds()).toHaveLength(4);
+    expect(await world.spine.client.get(key)).toBe('x');
+    await expect(expectHealthy(world.spine, 'leader')).rejects.toMatchObject({
+      actual: [{ check: 'key', subject: key }],
+    });
+  });
+
   test('keeps fifty when nothing is said', async ({ task }) => {
     const { world, s } = await worldOf(task, { ...minutely, maxOpenRuns: 64 });
     await world.passTo(at('12:00:00'));
