@@ -20,6 +20,8 @@ interface Orders {
   readonly framed: boolean;
   /** Extra latency of a direction, in milliseconds. */
   delayOf(direction: Direction): number;
+  /** Whether bytes that go this way are thrown away now. */
+  loses(direction: Direction): boolean;
   /** The order that wants the reply to this request dropped, if any. */
   claim(request: Buffer): DropOrder | undefined;
 }
@@ -32,6 +34,8 @@ export class FaultLink {
   /** One entry a request without reply yet; the order, if its reply is to be dropped. */
   #unanswered: (DropOrder | undefined)[] = [];
   #cut = false;
+  /** Bytes of it were thrown away: what would come now makes no sense to either side. */
+  torn = false;
 
   constructor(
     private readonly client: Socket,
@@ -101,6 +105,10 @@ export class FaultLink {
     const to = direction === 'up' ? this.server : this.client;
     this.gates[direction].put(() => {
       if (this.#cut || to.destroyed) return;
+      if (this.torn || this.orders.loses(direction)) {
+        this.torn = true;
+        return;
+      }
       before?.();
       to.write(bytes);
     }, this.orders.delayOf(direction));

@@ -23,6 +23,7 @@ export class FaultProxy {
   #links = new Set<FaultLink>();
   #delay: Record<Direction, number> = { up: 0, down: 0 };
   #paused = new Set<Direction>();
+  #losing = new Set<Direction>();
   #claims: ((request: Buffer) => DropOrder | undefined)[] = [];
   #cleanup: (() => void) | undefined;
 
@@ -64,10 +65,18 @@ export class FaultProxy {
    * accepted. What was sent meanwhile arrives after `resume()`, as TCP would re-send it.
    */
   pause(direction: Direction | 'both' = 'both'): void {
-    for (const way of direction === 'both' ? (['up', 'down'] as const) : [direction]) {
+    for (const way of ways(direction)) {
       this.#paused.add(way);
       for (const link of this.#links) link.gates[way].close();
     }
+  }
+
+  /**
+   * Bytes that go that way are thrown away. A connection that lost some is reset by `resume()`: what it was sent never
+   * arrives, unlike after {@link pause}.
+   */
+  lose(direction: Direction | 'both' = 'both'): void {
+    for (const way of ways(direction)) this.#losing.add(way);
   }
 
   /** A black hole for the connections that are open now; new ones work. */
@@ -78,10 +87,12 @@ export class FaultProxy {
     }
   }
 
-  /** Ends `suspend()`, `pause()` and `freezeOpen()`. */
+  /** Ends `suspend()`, `pause()`, `lose()` and `freezeOpen()`. */
   async resume(): Promise<void> {
     this.#paused.clear();
-    for (const link of this.#links) {
+    this.#losing.clear();
+    for (const link of [...this.#links]) {
+      if (link.torn) link.reset();
       link.gates.up.open();
       link.gates.down.open();
     }
@@ -149,6 +160,7 @@ export class FaultProxy {
     const link = new FaultLink(client, server, {
       framed: this.options.protocol !== 'raw',
       delayOf: (direction) => this.#delay[direction],
+      loses: (direction) => this.#losing.has(direction),
       claim: (request) => this.#claim(request),
     });
     for (const direction of this.#paused) link.gates[direction].close();
@@ -163,6 +175,10 @@ export class FaultProxy {
     }
     return undefined;
   }
+}
+
+function ways(direction: Direction | 'both'): readonly Direction[] {
+  return direction === 'both' ? ['up', 'down'] : [direction];
 }
 
 function matches(request: Buffer, matching: string | RegExp | undefined): boolean {
