@@ -4,7 +4,7 @@ import { BUCKETS } from '../../src/domain/buckets.js';
 import { ClusterLoad } from './cluster-load.js';
 import { eventually } from './eventually.js';
 import type { FaultProxy } from './fault-proxy.js';
-import { violationsOf } from './history-checker.js';
+import { type LeaderCall, violationsOf } from './history-checker.js';
 import type { ScriptHistory } from './history-scripts.js';
 import { namespaceFor } from './namespace.js';
 import type { RedisServer } from './redis-server.js';
@@ -96,6 +96,51 @@ export class Fleet {
     return (await this.fences()).map((fence) => fence.split('|')[3] ?? '');
   }
 
+  /** Every place below `count` has a process that runs; those that were frozen go on. */
+  async heal(count: number): Promise<void> {
+    for (let place = 0; place < count; place++) {
+      if (this.schedulers[place]?.node.running) this.at(place).node.sigcont();
+      else await this.startInstance(place);
+    }
+  }
+
+  /** What leaders' scripts did so far; later ones are those of a longer list. */
+  calls(): readonly LeaderCall[] {
+    return this.ground.history.callsOf(this.spine.namespace);
+  }
+
+  /** Waits until pops that came after the first `seen` calls have claimed every bucket. */
+  async servedAgain(seen: number, timeout = 60_000): Promise<void> {
+    await eventually(
+      () => {
+        const claimed = new Set<number>();
+        for (const { script, claims } of this.calls().slice(seen)) {
+          if (script !== 'pop-due') continue;
+          for (const { first, last } of claims) for (let b = first; b <= last; b++) claimed.add(b);
+        }
+        return claimed.size === BUCKETS;
+      },
+      { timeout },
+    );
+  }
+
+  /** Waits until the fence of each of these buckets is another than it was, and somebody's. */
+  async handedOver(buckets: readonly number[], before: readonly string[], timeout = 60_000): Promise<void> {
+    await eventually(
+      async () => {
+        const now = await this.fences();
+        return buckets.every((bucket) => now[bucket] !== before[bucket]);
+      },
+      { timeout },
+    );
+  }
+
+  /** The buckets that the process at a place leads by its fences. */
+  async bucketsOf(place: number): Promise<number[]> {
+    const holders = await this.holders();
+    return holders.flatMap((holder, bucket) => (holder === this.ids[place] ? [bucket] : []));
+  }
+
   async ledBy(places: readonly number[], timeout: number): Promise<void> {
     const ids = places.map((place) => this.ids[place]);
     await eventually(async () => (await this.holders()).every((holder) => ids.includes(holder)), { timeout });
@@ -123,8 +168,7 @@ export class Fleet {
   }
 
   async expectSound(): Promise<void> {
-    const calls = this.ground.history.callsOf(this.spine.namespace);
-    const history = await this.load.settled(calls);
+    const history = await this.load.settled(this.calls());
     expect(violationsOf(history, this.fence === 'on')).toEqual([]);
     expect(this.load.refusals).toEqual([]);
     // Standalone's heartbeat is not there; which buckets are led is asked of the fences.

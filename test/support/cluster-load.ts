@@ -1,5 +1,6 @@
 import { Worker } from 'bullmq';
 import { Queue } from '../../src/client/queue.js';
+import { bucketOf } from '../../src/domain/buckets.js';
 import { onCleanup } from './cleanup.js';
 import { eventually } from './eventually.js';
 import { History } from './history.js';
@@ -116,11 +117,15 @@ export class ClusterLoad {
     return { accepted, possible, stored: added, dispatched: waiting, started, calls };
   }
 
-  /** The longest time between due and dispatch of the one-time jobs that were due in a span of Redis' time, ms. */
-  async worstLag(from: number, to: number): Promise<number> {
+  /**
+   * The longest time between due and dispatch of the one-time jobs that were due in a span of Redis' time, ms.
+   * @param buckets only those of these buckets.
+   */
+  async worstLag(from: number, to: number, buckets?: readonly number[]): Promise<number> {
     const { waiting } = await History.read(this.spine, LOAD_QUEUE);
     let worst = 0;
     for (const [id, at] of this.#accepted) {
+      if (buckets?.includes(bucketOf(`${LOAD_QUEUE}:${id}`)) === false) continue;
       const entered = waiting.get(id)?.[0];
       if (at >= from && at <= to && entered !== undefined) worst = Math.max(worst, entered - at);
     }

@@ -92,6 +92,32 @@ export class Cluster implements FleetGround {
     for (const fleet of this.fleets) fleet.load.resume();
   }
 
+  /**
+   * Runs a fault, heals what it left, and judges the whole: every process back, every partition led, every run accounted
+   * for.
+   */
+  async undergoes(fault: () => Promise<void>): Promise<void> {
+    try {
+      await fault();
+    } finally {
+      await this.#heal();
+    }
+    await this.balanced();
+    await this.expectSound();
+  }
+
+  async #heal(): Promise<void> {
+    for (const { redis, etcd } of this.links) {
+      await redis.resume();
+      for (const proxy of etcd) await proxy.resume();
+    }
+    for (const member of this.etcd.members) {
+      if (member.running) member.signal('SIGCONT');
+      else await member.start();
+    }
+    for (const fleet of this.fleets) await fleet.heal(INSTANCES);
+  }
+
   /** ms of Redis' clock. */
   now(): Promise<number> {
     return (this.fleets[0] as Fleet).spine.now();
