@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ownFolder } from '../support/child-guard.js';
+import { fileEnds } from '../support/cleanup.js';
 import { Cluster, expectWithin } from '../support/cluster.js';
 import { type Fleet, TTL } from '../support/cluster-fleet.js';
 import { eventually } from '../support/eventually.js';
@@ -16,6 +17,8 @@ let cluster: Cluster;
 beforeAll(async () => {
   cluster = await Cluster.start();
 }, 90_000);
+// Its connections must be gone when the file's leaks are looked for.
+afterAll(fileEnds);
 
 function fault(name: string, act: () => Promise<void>): void {
   test(name, () => cluster.undergoes(act), 120_000);
@@ -61,7 +64,7 @@ describe('I1 I2 I3 I5 a leader that dies, sleeps or is cut off', () => {
   fault('cut off from etcd: it stops by its own deadline', async () => {
     for (const proxy of cluster.links[0]?.etcd ?? []) proxy.pause();
     await othersTakeOver(0, TTL + 3000, 'take-over from one without etcd');
-    await cluster.each((fleet) => eventually(() => fleet.at(0).readiness?.leading === false));
+    await cluster.each((fleet) => eventually(() => fleet.at(0).readiness?.leading === false).catch((e) => { console.log(fleet.fence, fleet.at(0).node.lines.slice(-30).join("\n")); throw e; }));
   });
 
   fault('cut off from Redis alone: it gives its partitions up within two TTLs', async () => {

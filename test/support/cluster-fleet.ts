@@ -38,44 +38,43 @@ export class Fleet {
   readonly schedulers: (SchedulerProcess | undefined)[] = [];
   /** By place, of the process that was started last. */
   readonly ids: string[] = [];
-  load!: ClusterLoad;
   #starts = 0;
 
   private constructor(
     private readonly ground: FleetGround,
     readonly spine: Spine,
     readonly fence: 'on' | 'off',
+    readonly load: ClusterLoad,
   ) {}
 
   static async open(ground: FleetGround, fence: 'on' | 'off'): Promise<Fleet> {
     const namespace = namespaceFor(`fence ${fence}`);
     const spine = await Spine.open({ url: ground.redis.url, namespace, choices: { fence } });
-    const fleet = new Fleet(ground, spine, fence);
-    fleet.load = await ClusterLoad.start(spine);
-    return fleet;
+    return new Fleet(ground, spine, fence, await ClusterLoad.start(spine));
   }
 
+  /** Starts the process of a place, whose earlier one has ended, and waits until it serves or stands by. */
   async startInstance(place: number, env: NodeJS.ProcessEnv = {}): Promise<void> {
+    this.begin(place, env);
+    await this.at(place).node.waitForLine('started', 60_000);
+  }
+
+  /** The same without waiting. */
+  begin(place: number, env: NodeJS.ProcessEnv = {}): void {
     this.#starts += 1;
     const instanceId = `i${place}-${this.#starts}`;
     const links = this.ground.links[place];
     if (links === undefined) throw new Error(`no links at ${place}`);
     this.ids[place] = instanceId;
-    const coordination = {
-      etcd: { hosts: links.etcd.map(({ port }) => `http://127.0.0.1:${port}`) },
-      partitions: PARTITIONS,
-    };
     const options: SchedulerOptions = {
       redis: links.redis.url,
-      ...coordination,
+      etcd: { hosts: links.etcd.map(({ port }) => `http://127.0.0.1:${port}`) },
+      partitions: PARTITIONS,
       ttl: TTL,
       instanceId,
       scripts: { fence: this.fence },
     };
-    this.schedulers[place] = await SchedulerProcess.start(this.spine, options, {
-      script: this.ground.script,
-      env,
-    });
+    this.schedulers[place] = SchedulerProcess.begin(this.spine, options, { script: this.ground.script, env });
   }
 
   /** The process at a place. */

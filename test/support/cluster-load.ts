@@ -43,9 +43,11 @@ export class ClusterLoad {
   /** Submits from now on; ends with the file. */
   static async start(spine: Spine): Promise<ClusterLoad> {
     const { namespace, prefix, url } = spine;
-    await History.keep(spine, LOAD_QUEUE);
     const queue = new Queue(LOAD_QUEUE, { connection: url, namespace, prefix });
     onCleanup(`load of ${namespace}`, () => queue.close());
+    // Which writes BullMQ's own bound of the event stream.
+    await queue.waitUntilReady();
+    await History.keep(spine, LOAD_QUEUE);
     const load = new ClusterLoad(spine, queue);
     await load.#startWorker();
     for (const id of [...COMPLETE, ...LOSSY]) {

@@ -48,12 +48,15 @@ export class Cluster implements FleetGround {
     return cluster;
   }
 
-  /** Starts an instance of each fleet on new links. @returns its place. */
-  async join(): Promise<number> {
+  /** Lays the links of one more instance, which is not started. @returns its place. */
+  async prepare(): Promise<number> {
     await this.#addLinks();
-    const place = this.links.length - 1;
-    await this.startInstance(place);
-    return place;
+    return this.links.length - 1;
+  }
+
+  /** Starts one instance of each fleet and does not wait until it serves. */
+  begin(place: number): void {
+    for (const fleet of this.fleets) fleet.begin(place);
   }
 
   /** Starts one instance of each fleet; its earlier process has ended. */

@@ -9,24 +9,29 @@ import type { Spine } from './spine.js';
 export class SchedulerProcess {
   private constructor(readonly node: NodeProcess) {}
 
+  /** Resolves when it serves or stands by. `over.redis` may lead through a proxy. */
+  static async start(spine: Spine, over: SchedulerOptions = {}): Promise<SchedulerProcess> {
+    const scheduler = SchedulerProcess.begin(spine, over);
+    await scheduler.node.waitForLine('started');
+    return scheduler;
+  }
+
   /**
-   * Resolves when it serves or stands by. `over.redis` may lead through a proxy.
+   * Starts it and waits for nothing.
    * @param how.script the fixture, compiled; it starts sooner.
    */
-  static async start(
+  static begin(
     spine: Spine,
     over: SchedulerOptions = {},
     { script = fixture('spine-scheduler'), env = {} }: { script?: string; env?: NodeJS.ProcessEnv } = {},
-  ): Promise<SchedulerProcess> {
+  ): SchedulerProcess {
     const options: SchedulerOptions = {
       redis: spine.url,
       namespace: spine.namespace,
       prefix: spine.prefix,
       ...over,
     };
-    const scheduler = new SchedulerProcess(spawnNode(script, [JSON.stringify(options)], env));
-    await scheduler.node.waitForLine('started');
-    return scheduler;
+    return new SchedulerProcess(spawnNode(script, [JSON.stringify(options)], env));
   }
 
   /** Resolves when it serves all buckets. `timeout` in ms. */
