@@ -6,9 +6,9 @@ import { startEtcd } from '../support/etcd-process.js';
 import { BenchGuard } from './bench-guard.js';
 import type { BenchProcess } from './bench-process.js';
 import type { BenchRedis } from './bench-redis.js';
-import { type Figures, worst, type OwnResult, say } from './figures.js';
-import { SteadyStream } from './steady-stream.js';
+import { type Figures, type OwnResult, say, worst } from './figures.js';
 import { startScheduler } from './processes.js';
+import { SteadyStream } from './steady-stream.js';
 import { until } from './until.js';
 
 /** The namespace of BullMQ's prefix `bull`. */
@@ -53,7 +53,9 @@ export async function failover(redis: BenchRedis, jobs: number, rounds: number):
       const upMs = await bench.scale(2 * PARTITIONS);
       scale.push({ upMs, downMs: await bench.scale(PARTITIONS), worstLagMs: stream.worstLag() });
       const [killed, joined, drained, scaled] = [kill, join, drain, scale].map((list) => list.at(-1));
-      say(`round ${round + 1} of ${rounds}: ${JSON.stringify({ kill: killed, join: joined, drain: drained, scale: scaled })}`);
+      say(
+        `round ${round + 1} of ${rounds}: ${JSON.stringify({ kill: killed, join: joined, drain: drained, scale: scaled })}`,
+      );
     }
     const { lost, doubled, early } = await stream.end();
     return {

@@ -1,11 +1,18 @@
+import { randomBytes } from 'node:crypto';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { resolveEtcdOptions } from '../../src/config/etcd-options.js';
+import { adoptFences } from '../../src/coordination/adopt-fences.js';
+import { EtcdEpoch } from '../../src/coordination/etcd/epoch.js';
+import { openEtcd } from '../../src/coordination/etcd/etcd-client.js';
+import { EtcdKeys } from '../../src/coordination/etcd/etcd-keys.js';
+import { FenceStore } from '../../src/redis/fence-store.js';
 import type { EtcdMember } from '../../src/support/etcd-process.js';
 import { ownFolder } from '../support/child-guard.js';
 import { fileEnds } from '../support/cleanup.js';
-import { Cluster, expectWithin } from '../support/cluster.js';
+import { Cluster, expectWithin, SPARE } from '../support/cluster.js';
 import { type Fleet, TTL } from '../support/cluster-fleet.js';
 import { eventually } from '../support/eventually.js';
 
@@ -82,7 +89,12 @@ describe('I1 I2 I3 I5 etcd loses members', () => {
         await cluster.passes(goneAt + outage - performance.now());
         for (const [i, fleet] of cluster.fleets.entries()) {
           expect(fleet.load.accepted).toBeGreaterThan(accepted[i] ?? Number.NaN);
-          expect(fleet.calls().slice(quiet[i]).flatMap(({ wrote }) => wrote)).toEqual([]);
+          expect(
+            fleet
+              .calls()
+              .slice(quiet[i])
+              .flatMap(({ wrote }) => wrote),
+          ).toEqual([]);
         }
         await Promise.all(gone.map((member) => member.start()));
         const backAt = performance.now();
@@ -98,27 +110,29 @@ describe('I1 I2 I3 I5 etcd loses members', () => {
 });
 
 describe('a scheduler that cannot take part', () => {
-  fault('B31 its links to etcd break all the time: it hands over nothing, and takes part once they hold', async () => {
-    const place = await cluster.prepare();
-    const links = cluster.links[place]?.etcd ?? [];
-    const breaking = setInterval(() => {
-      for (const link of links) link.reset();
-    }, 30);
-    try {
-      cluster.begin(place);
-      await cluster.passes(4000);
-      for (const fleet of cluster.fleets) {
-        expect(fleet.calls().filter(({ claims }) => isBy(fleet, place, claims))).toEqual([]);
+  fault(
+    'B31 its links to etcd break all the time: it hands over nothing, and takes part once they hold',
+    async () => {
+      const links = cluster.links[SPARE]?.etcd ?? [];
+      const breaking = setInterval(() => {
+        for (const link of links) link.reset();
+      }, 30);
+      try {
+        cluster.begin(SPARE);
+        await cluster.passes(4000);
+        for (const fleet of cluster.fleets) {
+          expect(fleet.calls().filter(({ claims }) => isBy(fleet, SPARE, claims))).toEqual([]);
+        }
+      } finally {
+        clearInterval(breaking);
       }
-    } finally {
-      clearInterval(breaking);
-    }
-    await cluster.balanced();
-    for (const fleet of cluster.fleets) expect(await fleet.bucketsOf(place)).toHaveLength(64);
+      await cluster.balanced();
+      for (const fleet of cluster.fleets) expect(await fleet.bucketsOf(SPARE)).toHaveLength(64);
 
-    const stopped = await handOver(place);
-    expectWithin('hand-over on SIGTERM', stopped, 500);
-  });
+      const stopped = await handOver(SPARE);
+      expectWithin('hand-over on SIGTERM', stopped, 500);
+    },
+  );
 });
 
 describe('etcd is rebuilt: dispatch stops until its fences are adopted', () => {
@@ -174,7 +188,10 @@ async function expectStoppedUntilAdopted(): Promise<void> {
     eventually(
       () => {
         for (const place of [0, 1, 2]) {
-          expect(fleet.at(place).readiness).toMatchObject({ ready: false, reason: expect.stringMatching(/fence adopt/) });
+          expect(fleet.at(place).readiness).toMatchObject({
+            ready: false,
+            reason: expect.stringMatching(/fence adopt/),
+          });
         }
       },
       { timeout: 60_000 },
@@ -209,4 +226,20 @@ function isBy(fleet: Fleet, place: number, claims: readonly { fence: string }[])
 
 async function emptied(dir: string): Promise<void> {
   await rm(join(dir, 'member'), { recursive: true, force: true });
+}
+
+/** As `carillon fence adopt` does. */
+async function adopt(fleet: Fleet): Promise<void> {
+  const client = openEtcd(resolveEtcdOptions({ hosts: cluster.etcd.hosts }));
+  try {
+    const source = new EtcdEpoch(client, new EtcdKeys(fleet.spine.namespace));
+    const { above } = await adoptFences(
+      source,
+      new FenceStore(fleet.spine.shard),
+      randomBytes(4).toString('hex'),
+    );
+    expect(above).toEqual([]);
+  } finally {
+    client.close();
+  }
 }

@@ -64,7 +64,7 @@ describe('I1 I2 I3 I5 a leader that dies, sleeps or is cut off', () => {
   fault('cut off from etcd: it stops by its own deadline', async () => {
     for (const proxy of cluster.links[0]?.etcd ?? []) proxy.pause();
     await othersTakeOver(0, TTL + 3000, 'take-over from one without etcd');
-    await cluster.each((fleet) => eventually(() => fleet.at(0).readiness?.leading === false).catch((e) => { console.log(fleet.fence, fleet.at(0).node.lines.slice(-30).join("\n")); throw e; }));
+    await cluster.each((fleet) => eventually(() => fleet.at(0).readiness?.leading === false));
   });
 
   fault('cut off from Redis alone: it gives its partitions up within two TTLs', async () => {

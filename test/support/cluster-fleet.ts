@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import type { SchedulerOptions } from '../../src/config/scheduler-options.js';
 import { BUCKETS } from '../../src/domain/buckets.js';
+import { keepForFile } from './cleanup.js';
 import { ClusterLoad } from './cluster-load.js';
 import { eventually } from './eventually.js';
 import type { FaultProxy } from './fault-proxy.js';
@@ -74,7 +75,9 @@ export class Fleet {
       instanceId,
       scripts: { fence: this.fence },
     };
-    this.schedulers[place] = SchedulerProcess.begin(this.spine, options, { script: this.ground.script, env });
+    this.schedulers[place] = keepForFile(() =>
+      SchedulerProcess.begin(this.spine, options, { script: this.ground.script, env }),
+    );
   }
 
   /** The process at a place. */

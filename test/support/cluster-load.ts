@@ -43,11 +43,10 @@ export class ClusterLoad {
   /** Submits from now on; ends with the file. */
   static async start(spine: Spine): Promise<ClusterLoad> {
     const { namespace, prefix, url } = spine;
-    const queue = new Queue(LOAD_QUEUE, { connection: url, namespace, prefix });
+    // BullMQ's queue writes the bound of its event stream, 10,000 unless it is told another.
+    const streams = { events: { maxLen: 100_000_000 } };
+    const queue = new Queue(LOAD_QUEUE, { connection: url, namespace, prefix, streams });
     onCleanup(`load of ${namespace}`, () => queue.close());
-    // Which writes BullMQ's own bound of the event stream.
-    await queue.waitUntilReady();
-    await History.keep(spine, LOAD_QUEUE);
     const load = new ClusterLoad(spine, queue);
     await load.#startWorker();
     for (const id of [...COMPLETE, ...LOSSY]) {

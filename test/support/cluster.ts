@@ -15,6 +15,8 @@ import { type RedisServer, startRedis } from './redis-server.js';
 import { fixture } from './spine-process.js';
 
 const INSTANCES = 3;
+/** The place of one more instance, which a test may start. */
+export const SPARE = INSTANCES;
 
 /**
  * Three etcd members, a Redis, three schedulers and 16 partitions, each link through a proxy, under load without pause.
@@ -40,18 +42,12 @@ export class Cluster implements FleetGround {
       compileFixture(),
     ]);
     const cluster = new Cluster(redis, etcd, script, await ScriptHistory.record(redis.url));
-    for (let i = 0; i < INSTANCES; i++) await cluster.#addLinks();
+    for (let place = 0; place <= SPARE; place++) await cluster.#addLinks();
     for (const fence of ['on', 'off'] as const) {
       cluster.fleets.push(await Fleet.open(cluster, fence));
     }
     await cluster.startAll();
     return cluster;
-  }
-
-  /** Lays the links of one more instance, which is not started. @returns its place. */
-  async prepare(): Promise<number> {
-    await this.#addLinks();
-    return this.links.length - 1;
   }
 
   /** Starts one instance of each fleet and does not wait until it serves. */

@@ -178,7 +178,9 @@ test('without an argument it is everything: Redis and etcd', () => {
 });
 
 test('faketime is installed where a package manager has it, and done without elsewhere', () => {
-  const machine = new Machine('root').bringing('apt-get', 'faketime', 'faketime', '0.9.10').command('apt-cache');
+  const machine = new Machine('root')
+    .bringing('apt-get', 'faketime', 'faketime', '0.9.10')
+    .command('apt-cache');
   const first = machine.run(['--no-build', 'faketime']);
   expect(first.calls).toContain('apt-get install -y -q --no-install-recommends faketime');
   expect(first.status).toBe(0);
