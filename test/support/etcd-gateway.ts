@@ -24,6 +24,10 @@ export class EtcdGateway {
     }));
   }
 
+  async put(key: string, value: string): Promise<void> {
+    await this.#call('kv/put', { key: encode(key), value: encode(value) });
+  }
+
   async delete(key: string): Promise<void> {
     await this.#call('kv/deleterange', { key: encode(key) });
   }
