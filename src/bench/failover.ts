@@ -45,17 +45,18 @@ export async function failover(redis: BenchRedis, jobs: number, rounds: number):
     const scale: Figures[] = [];
     for (let round = 0; round < rounds; round++) {
       const place = round % INSTANCES;
-      kill.push({ takeoverMs: await bench.kill(place), worstLagMs: stream.worstLag() });
-      join.push({ settledMs: await bench.join(place), worstLagMs: stream.worstLag() });
-      drain.push({ handoverMs: await bench.drain(place), worstLagMs: stream.worstLag() });
+      kill.push({ takeoverMs: await bench.kill(place), worstLagMs: await stream.worstLag() });
+      join.push({ settledMs: await bench.join(place), worstLagMs: await stream.worstLag() });
+      drain.push({ handoverMs: await bench.drain(place), worstLagMs: await stream.worstLag() });
       await bench.join(place);
-      stream.worstLag();
+      await stream.worstLag();
       const upMs = await bench.scale(2 * PARTITIONS);
-      scale.push({ upMs, downMs: await bench.scale(PARTITIONS), worstLagMs: stream.worstLag() });
-      const [killed, joined, drained, scaled] = [kill, join, drain, scale].map((list) => list.at(-1));
-      say(
-        `round ${round + 1} of ${rounds}: ${JSON.stringify({ kill: killed, join: joined, drain: drained, scale: scaled })}`,
-      );
+      scale.push({ upMs, downMs: await bench.scale(PARTITIONS), worstLagMs: await stream.worstLag() });
+      const last = Object.entries({ kill, join, drain, scale }).map(([what, list]) => [
+        what,
+        worst(list.slice(-1)),
+      ]);
+      say(`round ${round + 1} of ${rounds}: ${JSON.stringify(Object.fromEntries(last))}`);
     }
     const { lost, doubled, early } = await stream.end();
     return {

@@ -8,6 +8,8 @@ import { until } from './until.js';
 const EVERY = 100;
 /** Jobs are due at most so long after they are accepted, ms. */
 const HORIZON = 1000;
+/** ms; what has not come by then does not come. */
+const PATIENCE = 60_000;
 
 /** One-time jobs without pause, and a stock worker that says what became of each. */
 export class SteadyStream {
@@ -53,8 +55,11 @@ export class SteadyStream {
     return stream;
   }
 
-  /** The longest time from due to start since it was last asked for, ms. */
-  worstLag(): number {
+  /** Waits until all that is due has started. @returns the longest time from due to start since the last call, ms. */
+  async worstLag(): Promise<number> {
+    const now = this.clock.now();
+    const late = () => [...this.#due].some(([id, due]) => due < now && !this.#starts.has(id));
+    await until('all that is due to start', async () => !late(), { timeout: PATIENCE, every: 20 });
     const worst = this.#worstLag;
     this.#worstLag = 0;
     return worst;
@@ -66,8 +71,7 @@ export class SteadyStream {
     await this.#turns;
     if (this.#failure !== undefined) throw this.#failure;
     const missing = () => [...this.#due.keys()].filter((id) => !this.#starts.has(id)).length;
-    // What is lost does not come; the rest needs no half a minute.
-    await until('the last start', async () => missing() === 0, { timeout: 30_000, every: 50 }).catch(
+    await until('the last start', async () => missing() === 0, { timeout: PATIENCE, every: 50 }).catch(
       () => undefined,
     );
     const doubled = [...this.#starts.values()].filter((starts) => starts > 1).length;
