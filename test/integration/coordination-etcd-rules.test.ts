@@ -176,6 +176,36 @@ describe('trust', () => {
   });
 });
 
+test('a member of etcd that dies, then another that freezes, cost no term', async ({ task }) => {
+  const cluster = await startTestEtcd({ members: 3 });
+  const ttl = 10_000;
+  const { led, coordinator } = await startCoordinator('a', {
+    hosts: cluster.hosts,
+    namespace: namespaceFor(task),
+    ttl,
+  });
+  await eventually(() => expect(led()).toEqual(ALL));
+  const terms = coordinator.terms();
+  const untouched = async (ms: number) => {
+    const until = performance.now() + ms;
+    await eventually(
+      () => {
+        if (terms.some((term) => !term.isValid())) throw new Error('a term ended');
+        return performance.now() > until;
+      },
+      { timeout: ms + 5000, every: 20 },
+    );
+    expect(coordinator.terms()).toEqual(terms);
+  };
+  // The one in use comes first.
+  await cluster.members[0]?.kill9();
+  await untouched(3000);
+  await cluster.members[0]?.restart();
+  // Not thawed again: etcd may then end leases that are alive.
+  cluster.members[1]?.signal('SIGSTOP');
+  await untouched(ttl + 1000);
+}, 60_000);
+
 describe('acquiring', () => {
   test('an answer that was lost on the way is recognised by the lease', async ({ task }) => {
     const { state, start } = setup(task);
