@@ -12,7 +12,7 @@ export const LOAD_QUEUE = 'q';
 const EVERY = 100;
 const JOBS_A_TURN = 4;
 /** Jobs are due at most so long after they are accepted, ms. */
-const HORIZON = 1500;
+const HORIZON = 1000;
 const TICK = 1000;
 /** Each tick of these must run, late or not. */
 const COMPLETE = ['all-1', 'all-2', 'all-3', 'all-4'];

@@ -87,7 +87,7 @@ export class Cluster implements FleetGround {
   /** The fault is over: all that was accepted has come, once and not early, tokens never fell, and `doctor` agrees. */
   async expectSound(): Promise<void> {
     await Promise.all(this.fleets.map((fleet) => fleet.load.pause()));
-    for (const fleet of this.fleets) await fleet.expectSound();
+    await Promise.all(this.fleets.map((fleet) => fleet.expectSound()));
     for (const fleet of this.fleets) fleet.load.resume();
   }
 
