@@ -22,6 +22,8 @@ interface Orders {
   delayOf(direction: Direction): number;
   /** Whether bytes that go this way are thrown away now. */
   loses(direction: Direction): boolean;
+  /** Whether this request, and what follows it, shall wait. */
+  holds(request: Buffer): boolean;
   /** The order that wants the reply to this request dropped, if any. */
   claim(request: Buffer): DropOrder | undefined;
 }
@@ -80,6 +82,7 @@ export class FaultLink {
 
   #upward(chunk: Buffer): void {
     for (const frame of this.orders.framed ? this.#requests.push(chunk) : [chunk]) {
+      if (this.orders.framed && this.orders.holds(frame)) this.gates.up.close();
       this.#send('up', frame, () => this.#unanswered.push(this.orders.claim(frame)));
     }
   }

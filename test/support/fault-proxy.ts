@@ -24,6 +24,7 @@ export class FaultProxy {
   #delay: Record<Direction, number> = { up: 0, down: 0 };
   #paused = new Set<Direction>();
   #losing = new Set<Direction>();
+  #held: { matching: string | RegExp; requests: number } | undefined;
   #claims: ((request: Buffer) => DropOrder | undefined)[] = [];
   #cleanup: (() => void) | undefined;
 
@@ -79,6 +80,17 @@ export class FaultProxy {
     for (const way of ways(direction)) this.#losing.add(way);
   }
 
+  /**
+   * Each connection stops at its next request whose bytes, read as latin1, contain this text or match this pattern: it
+   * and what follows it reach the server after `resume()`.
+   * @returns how many requests wait so far.
+   */
+  hold(matching: string | RegExp): { readonly requests: number } {
+    if (this.options.protocol === 'raw') throw new Error("hold needs the protocol 'redis'");
+    this.#held = { matching, requests: 0 };
+    return this.#held;
+  }
+
   /** A black hole for the connections that are open now; new ones work. */
   freezeOpen(): void {
     for (const link of this.#links) {
@@ -87,10 +99,11 @@ export class FaultProxy {
     }
   }
 
-  /** Ends `suspend()`, `pause()`, `lose()` and `freezeOpen()`. */
+  /** Ends `suspend()`, `pause()`, `lose()`, `hold()` and `freezeOpen()`. */
   async resume(): Promise<void> {
     this.#paused.clear();
     this.#losing.clear();
+    this.#held = undefined;
     for (const link of [...this.#links]) {
       if (link.torn) link.reset();
       link.gates.up.open();
@@ -161,11 +174,18 @@ export class FaultProxy {
       framed: this.options.protocol !== 'raw',
       delayOf: (direction) => this.#delay[direction],
       loses: (direction) => this.#losing.has(direction),
+      holds: (request) => this.#holds(request),
       claim: (request) => this.#claim(request),
     });
     for (const direction of this.#paused) link.gates[direction].close();
     this.#links.add(link);
     link.whenClosed(() => this.#links.delete(link));
+  }
+
+  #holds(request: Buffer): boolean {
+    if (this.#held === undefined || !matches(request, this.#held.matching)) return false;
+    this.#held.requests += 1;
+    return true;
   }
 
   #claim(request: Buffer): DropOrder | undefined {

@@ -148,6 +148,19 @@ test('a reply that is lost: carried out, unknown to the client', async () => {
   expect(await direct.get('counter')).toBe('1');
 });
 
+test('a request that is held, and what follows it, arrive after resume; other connections go on', async () => {
+  const { proxy, redis, direct } = await setup();
+  const other = client(proxy.url);
+  await Promise.all([redis.ping(), other.ping()]);
+  const held = proxy.hold(/incr/i);
+  const calls = [redis.set('a', '1'), redis.incr('counter'), redis.set('b', '1')];
+  await eventually(() => held.requests === 1);
+  await other.set('c', '1');
+  expect(await direct.mget('a', 'counter', 'b', 'c')).toEqual(['1', null, null, '1']);
+  await proxy.resume();
+  expect(await Promise.all(calls)).toEqual(['OK', 1, 'OK']);
+});
+
 test('a connection that lost nothing outlives a loss', async () => {
   const { proxy, redis } = await setup();
   await redis.ping();
