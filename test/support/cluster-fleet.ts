@@ -143,6 +143,14 @@ export class Fleet {
     return holders.flatMap((holder, bucket) => (holder === this.ids[place] ? [bucket] : []));
   }
 
+  /** How many records of these buckets are due now. */
+  async dueIn(buckets: readonly number[]): Promise<number> {
+    const { client, keys } = this.spine;
+    const now = await this.spine.now();
+    const counts = await Promise.all(buckets.map((bucket) => client.zcount(keys.due(bucket), '-inf', now)));
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+
   async ledBy(places: readonly number[], timeout: number): Promise<void> {
     const ids = places.map((place) => this.ids[place]);
     await eventually(async () => (await this.holders()).every((holder) => ids.includes(holder)), { timeout });
