@@ -2,13 +2,13 @@
 -- purpose  moves due runs of the owned buckets into their BullMQ queues, each bucket under its fence
 -- flags    deny-oom, allow-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
--- args     1 tag text; 2 layout text; 3 base text; 4 namespace text; 5 owned bytes; 6 limit count; 7 bytes count; 8 prove bool; 9 latest ms(0 none)
--- returns  OK now popped nextHead planned fenced lower trouble bytes took(us) taken past(us) | CLOCK_JUMP now | WRONG_LAYOUT
+-- args     1 tag text; 2 layout text; 3 base text; 4 namespace text; 5 owned bytes; 6 limit count; 7 bytes count; 8 prove bool; 9 latest ms(0 none); 10 planning bool
+-- returns  OK now popped nextHead planned fenced lower trouble bytes took(us) taken past(us) working | CLOCK_JUMP now | WRONG_LAYOUT
 -- cost     O(n log N) for n <= limit records, limit <= 500, bytes <= 1 MB
 
 local tag, layout, base, namespace = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local owned, limit, byteLimit, prove = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
-local latest = tonumber(ARGV[9])
+local latest, planning = tonumber(ARGV[9]), ARGV[10] == '1'
 local startedAt = redis.call('TIME')
 
 --- @include "clock"
@@ -23,14 +23,17 @@ local startedAt = redis.call('TIME')
 --- @include "fence-order"
 --- @include "owned"
 --- @include "quarantine"
---- @include "take-due"
 --- @include "plain-tick"
 --- @include "judge-due"
--- In a block: a Lua function may have 200 locals, and of these only one is called here.
-local serve
+-- In blocks: a Lua function may have 200 locals, and of these few are called here.
+local serve, dueHeads, takeRecords
 do
 --- @include "serve-schedule"
   serve = serveSchedule
+end
+do
+--- @include "take-due"
+  dueHeads, takeRecords = findDue, takeDue
 end
 
 if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
@@ -52,8 +55,8 @@ local function sortByTime(entries)
   end
 end
 
-local planned, due = findDue(tag, now)
-local taken, changes, bytes, dueIsLeft = takeDue(tag, due, now, limit, byteLimit)
+local planned, due = dueHeads(tag, now, planning)
+local taken, changes, bytes, dueIsLeft = takeRecords(tag, due, now, limit, byteLimit)
 local ready, keys = {}, {}
 for _, entry in ipairs(taken) do
   if judgeDue(tag, base, entry, now) then
@@ -168,7 +171,11 @@ for _, entry in ipairs(ready) do
     dispatchJob(entry)
   end
 end
-for name, queue in pairs(openQueues) do countState(name, 'scheduled', -queue.count) end
+local working = 0
+for name, queue in pairs(openQueues) do
+  countState(name, 'scheduled', -queue.count)
+  if queue.working then working = 1 end
+end
 flushQueues()
 
 -- Records that left, their spent entries, the heads of the buckets.
@@ -187,7 +194,8 @@ for _, change in ipairs(changes) do
   if #change.index > 0 then redis.call('ZADD', change.at .. ':due', unpack(change.index)) end
   if #change.plan > 0 then
     redis.call('ZADD', change.at .. ':plan', 'NX', unpack(change.plan))
-    lowerHead('p' .. change.bucket, now)
+    -- No wake: the one who plans it is the caller.
+    redis.call('ZADD', tag .. ':heads', 'LT', msText(now), 'p' .. change.bucket)
   end
   if #change.spent > 0 then
     redis.call('HSET', spentKey(tag, change.bucket, spentGeneration(tag, now, false), false), unpack(change.spent))
@@ -204,9 +212,8 @@ for _, change in ipairs(changes) do
   end
 end
 flushCounts(tag)
-flushHeads(tag, now)
 local endedAt = redis.call('TIME')
 local took = (endedAt[1] - startedAt[1]) * 1000000 + endedAt[2] - startedAt[2]
 -- How far the call's end is past the whole ms in `now`: who sleeps by it wakes on time.
 local past = startedAt[2] % 1000 + took
-return { 'OK', now, popped, dueIsLeft and now or nextOwnedHead(tag, now), planned, fencedBuckets, lowerBuckets, trouble, bytes, took, #taken, past }
+return { 'OK', now, popped, dueIsLeft and now or nextOwnedHead(tag, now), planned, fencedBuckets, lowerBuckets, trouble, bytes, took, #taken, past, working }

@@ -53,7 +53,7 @@ local function nextOwnedHead(tag, now)
   local list = redis.call('ZRANGE', tag .. ':heads', '(' .. now, '+inf', 'BYSCORE', 'LIMIT', 0, 64, 'WITHSCORES')
   for i = 1, #list, 2 do
     local bucket = tonumber((string.gsub(list[i], '^p', '')))
-    if ownedRange(bucket) and fenceKnown[bucket] ~= false then return math.floor(tonumber(list[i + 1])) end
+    if bucket and ownedRange(bucket) and fenceKnown[bucket] ~= false then return math.floor(tonumber(list[i + 1])) end
   end
   return 0
 end

@@ -18,7 +18,7 @@ export interface PopResult {
   popped: number;
   /** The earliest known head of an owned bucket in ms; 0 when none is near. */
   nextHead: number;
-  /** Buckets with schedules for the planner. */
+  /** Buckets with schedules for the planner, if it was asked for them. */
   planned: number[];
   /** Buckets whose fence is above ours: the term is over. */
   fenced: number[];
@@ -33,6 +33,8 @@ export interface PopResult {
   took: number;
   /** ms from `now`, which is whole, to the end of the script. */
   past: number;
+  /** Workers have runs of a queue that it looked at. */
+  working: boolean;
 }
 
 export interface PlanItem {
@@ -91,12 +93,19 @@ export class LeaderScripts {
   constructor(private readonly shard: Shard) {}
 
   /**
-   * Moves what is due. `limit` records and `bytes` at most in one call.
+   * Moves what is due. `limit` records and `bytes` at most in one call. `planning` asks for the buckets to plan too.
    * `headroom` runs the twin that Redis lets grow memory above maxmemory; a TIME past `latest` (ms) fires nothing.
    */
   async popDue(
     owned: readonly OwnedRange[],
-    options: { limit: number; bytes: number; prove: boolean; headroom?: boolean; latest?: number },
+    options: {
+      limit: number;
+      bytes: number;
+      prove: boolean;
+      planning?: boolean;
+      headroom?: boolean;
+      latest?: number;
+    },
   ): Promise<PopResult | { clockJumpedTo: number }> {
     const { status, rest } = await this.shard.run('pop-due', options.headroom ? 'allow-oom' : 'deny-oom', [
       this.shard.base,
@@ -106,6 +115,7 @@ export class LeaderScripts {
       options.bytes,
       options.prove ? 1 : 0,
       Math.floor(options.latest ?? 0),
+      (options.planning ?? true) ? 1 : 0,
     ]);
     if (status === 'CLOCK_JUMP') return { clockJumpedTo: asNumber(rest[0]) };
     if (status !== 'OK') throw statusError(status);
@@ -121,6 +131,7 @@ export class LeaderScripts {
       took: asNumber(rest[8]) / 1000,
       taken: asNumber(rest[9]),
       past: asNumber(rest[10]) / 1000,
+      working: asNumber(rest[11]) > 0,
     };
   }
 
