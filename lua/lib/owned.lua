@@ -1,5 +1,6 @@
 -- The buckets that the caller leads: ">B first, B last, I6 served from, I2 fence length, fence" a range.
 local ownedRanges = {}
+local rangeOfBucket = {}
 local fencedBuckets, lowerBuckets = {}, {}
 local fenceKnown = {}
 
@@ -12,14 +13,12 @@ local function readOwned(text)
     range.fence = string.sub(text, p, p + length - 1)
     p = p + length
     ownedRanges[#ownedRanges + 1] = range
+    for bucket = range.first, range.last do rangeOfBucket[bucket] = range end
   end
 end
 
 local function ownedRange(bucket)
-  for _, range in ipairs(ownedRanges) do
-    if bucket >= range.first and bucket <= range.last then return range end
-  end
-  return nil
+  return rangeOfBucket[bucket]
 end
 
 -- A higher fence ends the caller's term; a lower one lost its raise to a failover and may be raised again.
@@ -50,10 +49,15 @@ end
 
 -- The earliest head of an owned bucket that is still to come, in ms; 0 when none is near.
 local function nextOwnedHead(tag, now)
-  local list = redis.call('ZRANGE', tag .. ':heads', '(' .. now, '+inf', 'BYSCORE', 'LIMIT', 0, 64, 'WITHSCORES')
-  for i = 1, #list, 2 do
-    local bucket = tonumber((string.gsub(list[i], '^p', '')))
-    if bucket and ownedRange(bucket) and fenceKnown[bucket] ~= false then return math.floor(tonumber(list[i + 1])) end
+  local from, page = 0, 64
+  while true do
+    local list = redis.call('ZRANGE', tag .. ':heads', '(' .. now, '+inf', 'BYSCORE', 'LIMIT', from, page, 'WITHSCORES')
+    for i = 1, #list, 2 do
+      local bucket = tonumber((string.gsub(list[i], '^p', '')))
+      if bucket and ownedRange(bucket) and fenceKnown[bucket] ~= false then return math.floor(tonumber(list[i + 1])) end
+    end
+    -- The nearest ones may all be led by others.
+    if #list < 2 * page then return 0 end
+    from = from + page
   end
-  return 0
 end

@@ -383,6 +383,18 @@ describe('pop-due, the heads', () => {
     expect(await spine.pop(owned)).toMatchObject({ taken: 1, popped: 1 });
   });
 
+  test('the next head of ours is found behind many of others', async ({ task }) => {
+    const spine = await Spine.virtual(task);
+    const [all] = await spine.lead();
+    const last = [{ ...all, first: 200, last: 255 } as OwnedRange];
+    for (let bucket = 0; bucket < 200; bucket++)
+      await spine.client.zadd(spine.keys.heads, NOW + bucket + 1, bucket);
+    expect(await spine.pop(last)).toMatchObject({ nextHead: 0 });
+    await spine.client.zadd(spine.keys.heads, NOW + 5000, 255);
+    expect(await spine.pop(last)).toMatchObject({ nextHead: NOW + 5000 });
+    expect(await spine.pop([all as OwnedRange])).toMatchObject({ nextHead: NOW + 1 });
+  });
+
   test('members that name no bucket are passed over', async ({ task }) => {
     const spine = await Spine.virtual(task);
     await spine.submit('q', [aJob('a', { time: NOW + 1 })]);
