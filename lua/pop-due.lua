@@ -23,6 +23,7 @@ local startedAt = redis.call('TIME')
 --- @include "fence-order"
 --- @include "owned"
 --- @include "quarantine"
+--- @include "our-run"
 --- @include "plain-tick"
 --- @include "judge-due"
 -- In blocks: a Lua function may have 200 locals, and of these few are called here.
@@ -69,22 +70,6 @@ end
 if #changes > 1 then sortByTime(ready) end
 local standing = #keys > 0 and redis.call('EXISTS', unpack(keys)) > 0
 
--- DONE, or why the run is not enqueued. A hash that stands under its id is our own run again, or somebody else's job.
-local function enqueue(entry)
-  local key = entry.key
-  local mark = runMark(namespace, entry.fire, entry.inc)
-  if standing and redis.call('EXISTS', key) == 1 then
-    local opts = redis.call('TYPE', key).ok == 'hash' and redis.call('HGET', key, 'opts')
-    return opts and string.find(opts, '"carillon":"' .. mark .. '"', 1, true) and 'DONE' or 'ID_TAKEN'
-  end
-  local deduplication = entry.record and entry.record.deduplication
-  local stored, problem = storeRun(entry.queue, key, entry.runId, mark, entry.name, entry.data, entry.opts, entry.timestamp,
-    entry.priority, entry.lifo, deduplication)
-  if not stored then return 'BAD_RECORD ' .. tostring(problem) end
-  if deduplication then pcall(handOverDedup, tag, base, entry.queueName, entry.record, entry.runId, now) end
-  return 'DONE'
-end
-
 local spentHeads = {}
 local function spentEntry(requests)
   local head = spentHeads[#requests]
@@ -99,17 +84,28 @@ end
 local popped = 0
 
 local function dispatchJob(entry)
-  local change = entry.change
-  local outcome = enqueue(entry)
-  if outcome ~= 'DONE' then
-    setAside(tag, entry, outcome, now)
-    return
+  local change, record = entry.change, entry.record
+  local inc, timestamp, requests, generated, name, data, opts
+  local priority, lifo, deduplication = 0, false, nil
+  if record then
+    inc, timestamp, requests, generated = record.inc, record.timestamp, record.requests, hasFlag(record.flags, FLAG_GENERATED)
+    name, data, opts, priority, lifo, deduplication = record.name, record.data, record.opts, record.priority, record.lifo, record.deduplication
+  else
+    inc, timestamp, requests, generated, name, data, opts = readPlainJob(entry.text)
+  end
+  if standing and redis.call('EXISTS', entry.key) == 1 then
+    if not isOurRun(entry.key, runMark(namespace, entry.fire, inc)) then return setAside(tag, entry, 'ID_TAKEN', now) end
+  else
+    local stored, problem = storeRun(entry.queue, entry.key, entry.runId, runMark(namespace, entry.fire, inc), name, data, opts, timestamp,
+      priority, lifo, deduplication)
+    if not stored then return setAside(tag, entry, 'BAD_RECORD ' .. tostring(problem), now) end
+    if deduplication then pcall(handOverDedup, tag, base, entry.queueName, record, entry.runId, now) end
   end
   popped = popped + 1
   change.drop[#change.drop + 1] = entry.identity
-  local spent = entry.generated and change.short or change.spent
+  local spent = generated and change.short or change.spent
   spent[#spent + 1] = entry.identity
-  spent[#spent + 1] = spentEntry(entry.requests)
+  spent[#spent + 1] = spentEntry(requests)
   entry.queue.count = entry.queue.count + 1
 end
 

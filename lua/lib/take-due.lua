@@ -29,11 +29,14 @@ local function newChange(tag, bucket, range)
     store = {}, index = {}, plan = {}, read = 0 }
 end
 
--- The fields of a plain job at once: a table that grows field by field is made anew five times over, and these 16 fill
--- one; the judge adds those of the others.
+-- The fields of a plain job, or of a plain tick, at once: a table that grows field by field is made anew several times
+-- over, and these 8, or 16, fill one; the judge adds those of the others.
 local function newEntry(identity, text, change)
-  return { identity = identity, text = text, change = change, queueName = false, runId = false, queue = false, key = false, fire = 0, inc = 0,
-    timestamp = 0, requests = '', name = '', data = '', opts = '', priority = 0, generated = false }
+  if string.byte(text) == FORMAT * 16 + KIND_SCHEDULE then
+    return { identity = identity, text = text, change = change, queueName = false, runId = false, queue = false, key = false, fire = 0, inc = 0,
+      name = '', data = '', opts = '', id = '', tick = false, successor = '', successorFire = 0 }
+  end
+  return { identity = identity, text = text, change = change, queueName = false, runId = false, queue = false, key = false, fire = 0 }
 end
 
 -- The first records of one bucket that are due; returns the bytes read so far.
