@@ -47,7 +47,8 @@ local function proveFences(tag)
   end
 end
 
--- The earliest head of an owned bucket that is still to come, in ms; 0 when none is near.
+-- The earliest head of an owned bucket that is still to come, in ms; 0 when none is near. Where others lead most
+-- buckets, most heads are theirs.
 local function nextOwnedHead(tag, now)
   local from, page = 0, 64
   while true do
@@ -56,7 +57,6 @@ local function nextOwnedHead(tag, now)
       local bucket = tonumber((string.gsub(list[i], '^p', '')))
       if bucket and ownedRange(bucket) and fenceKnown[bucket] ~= false then return math.floor(tonumber(list[i + 1])) end
     end
-    -- The nearest ones may all be led by others.
     if #list < 2 * page then return 0 end
     from = from + page
   end
