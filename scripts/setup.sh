@@ -1,8 +1,9 @@
 #!/bin/sh
 # Installs what Carillon needs to run and be tested, says what it does, and does nothing that is done already.
 #
-#   scripts/setup.sh                  everything: redis-server, npm packages, build
+#   scripts/setup.sh                  everything: redis-server, etcd, npm packages, build
 #   scripts/setup.sh redis            only what running needs: redis-server, npm packages, build
+#   scripts/setup.sh etcd             only what several schedulers need: etcd, npm packages, build
 #   scripts/setup.sh --no-build ...   the same without the build
 #
 # Works as root without sudo, and as a user with it.
@@ -14,14 +15,14 @@ PARTS=''
 for argument in "$@"; do
   case $argument in
     --no-build) BUILD=no ;;
-    redis) PARTS="$PARTS $argument" ;;
+    redis | etcd) PARTS="$PARTS $argument" ;;
     *)
-      echo "setup: unknown argument '$argument'. Use: scripts/setup.sh [--no-build] [redis]" >&2
+      echo "setup: unknown argument '$argument'. Use: scripts/setup.sh [--no-build] [redis] [etcd]" >&2
       exit 2
       ;;
   esac
 done
-PARTS=${PARTS:-redis}
+PARTS=${PARTS:-redis etcd}
 
 say() { echo "setup: $*"; }
 
@@ -102,6 +103,21 @@ setup_redis() {
   case $version in
     [7-9].* | [1-9][0-9]*.*) say "$binary $version" ;;
     *) fail "$binary has version '$version'; Carillon needs 7.0 or later. Name a newer one in CARILLON_REDIS_SERVER" ;;
+  esac
+}
+
+setup_etcd() {
+  binary=${CARILLON_ETCD_SERVER:-etcd}
+  if ! has "$binary"; then
+    [ "$binary" = etcd ] || fail "CARILLON_ETCD_SERVER names '$binary', which cannot be run"
+    install_package etcd etcd-server etcd etcd etcd
+    say 'a package may have started an etcd of its own on port 2379; Carillon neither uses nor needs it'
+  fi
+  # "etcd Version: 3.4.23"
+  version=$("$binary" --version | sed -n 's/^etcd Version: \([0-9][0-9.]*\).*/\1/p')
+  case $version in
+    3.[4-9].* | 3.[1-9][0-9]*.* | [4-9].*) say "$binary $version" ;;
+    *) fail "$binary has version '$version'; Carillon needs 3.4 or later. Name a newer one in CARILLON_ETCD_SERVER" ;;
   esac
 }
 

@@ -45,11 +45,16 @@ class Machine {
 
   /** A package manager that brings a redis-server of that version for one of these names. */
   manager(name: string, accepts: string, version = '7.2.4'): this {
-    const server = join(this.bin, 'redis-server');
+    return this.bringing(name, accepts, 'redis-server', `Redis server v=${version} sha=0`);
+  }
+
+  /** A package manager that brings a command for one of these names, which says `version`. */
+  bringing(name: string, accepts: string, command: string, version: string): this {
+    const path = join(this.bin, command);
     return this.command(
       name,
       `case "$*" in *${accepts}*) ;; *) exit 1 ;; esac
-       printf '#!/bin/sh\\necho "Redis server v=${version} sha=0"\\n' > ${server}; chmod 755 ${server}`,
+       printf '#!/bin/sh\\necho "${version}"\\n' > ${path}; chmod 755 ${path}`,
     );
   }
 
@@ -57,7 +62,7 @@ class Machine {
     this.write(file, JSON.stringify({ packages }));
   }
 
-  run(args: string[] = ['--no-build'], env: Record<string, string> = {}) {
+  run(args: string[] = ['--no-build', 'redis'], env: Record<string, string> = {}) {
     const { status, stdout, stderr } = spawnSync('sh', [join(this.dir, 'scripts/setup.sh'), ...args], {
       encoding: 'utf8',
       env: { PATH: this.bin, ...env },
@@ -144,11 +149,32 @@ test.each([
 
 test('a binary named in the environment is used, and must exist', () => {
   const machine = new Machine('root').command('valkey-server', 'echo "Valkey server v=8.0.2 sha=0"');
-  expect(machine.run(['--no-build'], { CARILLON_REDIS_SERVER: 'valkey-server' }).output).toContain(
+  expect(machine.run(['--no-build', 'redis'], { CARILLON_REDIS_SERVER: 'valkey-server' }).output).toContain(
     'setup: valkey-server 8.0.2',
   );
-  const missing = machine.run(['--no-build'], { CARILLON_REDIS_SERVER: '/nowhere/redis' });
+  const missing = machine.run(['--no-build', 'redis'], { CARILLON_REDIS_SERVER: '/nowhere/redis' });
   expect(missing.output).toContain("CARILLON_REDIS_SERVER names '/nowhere/redis', which cannot be run");
+});
+
+test('etcd is installed where it is missing, by the name of its server alone', () => {
+  const machine = new Machine('root')
+    .bringing('apt-get', 'etcd-server', 'etcd', 'etcd Version: 3.4.23')
+    .command('apt-cache');
+  const { status, output, calls } = machine.run(['--no-build', 'etcd']);
+  expect(calls).toContain('apt-get install -y -q --no-install-recommends etcd-server');
+  expect(output).toContain('setup: etcd 3.4.23');
+  expect(status).toBe(0);
+  expect(machine.run(['--no-build', 'etcd']).calls.join()).not.toContain('apt-get');
+});
+
+test('without an argument it is everything: Redis and etcd', () => {
+  const machine = new Machine('root')
+    .command('redis-server', 'echo "Redis server v=7.0.0 sha=0"')
+    .command('etcd', 'echo "etcd Version: 3.5.9"');
+  expect(machine.run(['--no-build']).output).toMatch(/redis-server 7\.0\.0[\s\S]*etcd 3\.5\.9/);
+  const old = new Machine('root').command('etcd', 'echo "etcd Version: 3.3.25"').run(['--no-build', 'etcd']);
+  expect(old.output).toContain("has version '3.3.25'; Carillon needs 3.4 or later");
+  expect(old.status).toBe(1);
 });
 
 test('npm ci runs when node_modules is not what the lock file says, and only then', () => {
