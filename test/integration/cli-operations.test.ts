@@ -71,7 +71,9 @@ describe('quarantine', { timeout: 60_000 }, () => {
     expect(await cli.json('jobs', 'get', 'emails', 'bad')).toMatchObject({ where: 'quarantine' });
     expect(await cli.failure('quarantine', 'release', 'emails', 'bad')).toContain('(BAD_RECORD)');
     expect(await cli.text('quarantine', 'discard', 'emails', 'bad')).toBe('discarded bad of emails');
-    expect(await cli.failure('quarantine', 'discard', 'emails', 'bad')).toContain('(NOT_FOUND)');
+    expect(await cli.failure('quarantine', 'discard', 'emails', 'bad')).toBe(
+      'error: nothing of the queue emails is set aside under this id (NOT_FOUND). Check queue and id; `carillon quarantine list` shows what is.',
+    );
     const { stdout, stderr } = await cli.run('quarantine', 'list');
     expect(stdout).not.toContain('bad');
     expect(stderr).toBe('nothing is set aside\n');
