@@ -2,17 +2,21 @@ import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { distance } from 'fastest-levenshtein';
 import { checkObject } from '../config/check.js';
+import type { EtcdOptions } from '../config/etcd-options.js';
 import { checkName, checkPrefix } from '../config/scheduler-options.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { CarillonError } from '../domain/errors.js';
 import type { RedisConnectionOptions } from '../redis/connection.js';
 import { defaultNamespace } from '../redis/layout.js';
+import { ETCD_VARIABLES, etcdSettings } from './etcd-flags.js';
 
 /** What every command is told, from wherever it was said. */
 export interface Settings {
   redis: RedisConnectionOptions;
   prefix: string;
   namespace: string;
+  /** Where etcd is, for those who speak with it; checked. */
+  etcd: EtcdOptions | undefined;
   json: boolean;
   /** The file's part for `scheduler`, unchecked but for its keys. */
   scheduler: Record<string, unknown>;
@@ -28,11 +32,15 @@ export const SCHEDULER_SETTINGS = {
   memoryHeadroom: { variable: 'CARILLON_MEMORY_HEADROOM', kind: 'number' },
   allowVolatile: { variable: 'CARILLON_ALLOW_VOLATILE', kind: 'flag' },
   takeOver: { variable: 'CARILLON_TAKE_OVER', kind: 'flag' },
+  partitions: { variable: 'CARILLON_PARTITIONS', kind: 'number' },
+  settle: { variable: 'CARILLON_SETTLE', kind: 'text' },
+  onEtcdLoss: { variable: 'CARILLON_ON_ETCD_LOSS', kind: 'text' },
   instanceId: { variable: 'CARILLON_INSTANCE_ID', kind: 'text' },
 } as const;
 
 const DEFAULT_REDIS = 'redis://127.0.0.1:6379';
-const FILE_KEYS = ['redis', 'prefix', 'namespace', 'scheduler', 'dev'];
+const FILE_KEYS = ['redis', 'prefix', 'namespace', 'etcd', 'scheduler', 'dev'];
+const ETCD_KEYS = ['hosts', 'tls', 'username', 'password', 'callTimeout'];
 const DEV_KEYS = ['port', 'queue'];
 /** Every variable that some part of Carillon reads. */
 const VARIABLES = [
@@ -42,6 +50,8 @@ const VARIABLES = [
   'CARILLON_CONFIG',
   'CARILLON_LOG_LEVEL',
   'CARILLON_REDIS_SERVER',
+  'CARILLON_ETCD_SERVER',
+  ...ETCD_VARIABLES,
   ...Object.values(SCHEDULER_SETTINGS).map(({ variable }) => variable),
 ];
 
@@ -81,6 +91,7 @@ export function resolveSettings(flags: Record<string, unknown>, env: Environment
         defaultNamespace(prefix),
       'namespace',
     ),
+    etcd: etcdSettings(flags, env, part(file.etcd, 'etcd', ETCD_KEYS)),
     json: flags.json === true,
     scheduler: part(file.scheduler, 'scheduler', Object.keys(SCHEDULER_SETTINGS)),
     dev: part(file.dev, 'dev', DEV_KEYS),

@@ -1,10 +1,14 @@
+import { BUCKETS } from '../domain/buckets.js';
 import { type Duration, parseDuration } from '../domain/durations.js';
 import { CarillonError } from '../domain/errors.js';
+import { DEFAULT_GRACE } from '../domain/schedule.js';
 import { HOST_TIME_ZONES, type TimeZoneData } from '../domain/time-zone-offsets.js';
 import type { RedisConnectionOptions } from '../redis/connection.js';
 import { defaultNamespace } from '../redis/layout.js';
 import type { ScriptChoices } from '../redis/script-source.js';
 import type { Logger } from '../support/logger.js';
+import { checkInteger, checkOneOf, refuse } from './check.js';
+import { type EtcdOptions, type ResolvedEtcdOptions, resolveEtcdOptions } from './etcd-options.js';
 import { rejectUnknown } from './unknown-options.js';
 
 /** Options of a {@link Scheduler}. */
@@ -17,9 +21,29 @@ export interface SchedulerOptions {
   namespace?: string;
   /** This process among others; shown to whoever asks who leads. Defaults to host, pid and a random part. */
   instanceId?: string;
-  /** A heartbeat older than this is taken over by a stand-by. Defaults to 10 s, at least 5 s. */
+  /**
+   * Coordination by etcd: several instances share the work, each leads some partitions. Without it one instance leads
+   * everything, by a heartbeat in Redis, and others stand by.
+   */
+  etcd?: EtcdOptions;
+  /**
+   * With etcd: into how many partitions the work is divided, 1 to 256. Defaults to 16. It changes when all instances
+   * that live are configured to the new number.
+   */
+  partitions?: number;
+  /**
+   * How long a leader that is gone keeps others out: the age of a heartbeat, or of a lease in etcd. Defaults to 10 s, at
+   * least 5 s; with etcd at most what leaves schedules with their default grace a fail-over without a missed tick.
+   */
   ttl?: Duration;
-  /** Takes the leadership at the start, whoever holds it. Defaults to false. */
+  /** With etcd: a newcomer is given nothing that another leads before it was seen for so long. Defaults to 2 s. */
+  settle?: Duration;
+  /**
+   * With etcd: what leaders do when it cannot be reached until their lease ends: `'stop'` until it is back, or
+   * `'continue'` until another leader's fence refuses them. Defaults to `'stop'`.
+   */
+  onEtcdLoss?: 'stop' | 'continue';
+  /** Without etcd: takes the leadership at the start, whoever holds it. Defaults to false. */
   takeOver?: boolean;
   /** The longest sleep between two looks at the timers. Defaults to 1 s; 50 ms to 10 s, at most a quarter of the ttl. */
   pollInterval?: Duration;
@@ -42,7 +66,11 @@ export interface ResolvedSchedulerOptions {
   prefix: string;
   namespace: string;
   instanceId: string | undefined;
+  etcd: Readonly<ResolvedEtcdOptions> | undefined;
+  partitions: number;
   ttl: number;
+  settle: number;
+  onEtcdLoss: 'stop' | 'continue';
   takeOver: boolean;
   pollInterval: number;
   duplicateWindow: number;
@@ -52,11 +80,13 @@ export interface ResolvedSchedulerOptions {
   timeZones: TimeZoneData;
 }
 
+const DEFAULT_PARTITIONS = 16;
+
 /** Ended ids are remembered this long by default, and at the most; ms. */
 export const DUPLICATE_WINDOW = 3_600_000;
 
 const KNOWN = [
-  'redis', 'prefix', 'namespace', 'instanceId', 'ttl', 'takeOver', 'pollInterval', 'duplicateWindow', 'memoryHeadroom', 'allowVolatile',
+  'redis', 'prefix', 'namespace', 'instanceId', 'etcd', 'partitions', 'ttl', 'settle', 'onEtcdLoss', 'takeOver', 'pollInterval', 'duplicateWindow', 'memoryHeadroom', 'allowVolatile',
   'logger', 'scripts', 'timeZones',
 ]; // biome-ignore format: one list
 
@@ -68,18 +98,8 @@ export function resolveSchedulerOptions(options: SchedulerOptions): Readonly<Res
       given: options,
     });
   }
-  if ('partitions' in options || 'etcd' in options) {
-    const field = 'etcd' in options ? 'etcd' : 'partitions';
-    throw new CarillonError(
-      'UNSUPPORTED',
-      `${field} needs coordination by etcd, which this version does not have`,
-      {
-        field,
-        todo: 'Leave it out: one scheduler leads, and others stand by.',
-      },
-    );
-  }
   rejectUnknown(options, KNOWN);
+  checkWithoutEtcd(options);
   const prefix = checkPrefix(options.prefix ?? 'bull');
   const memoryHeadroom = options.memoryHeadroom ?? 8 * 1024 * 1024;
   if (!Number.isSafeInteger(memoryHeadroom) || memoryHeadroom < 0) {
@@ -103,12 +123,18 @@ export function resolveSchedulerOptions(options: SchedulerOptions): Readonly<Res
       todo: `Write ${ttl / 4} ms or less, or a longer ttl.`,
     });
   }
+  const etcd = options.etcd === undefined ? undefined : resolveEtcdOptions(options.etcd);
+  if (etcd !== undefined) checkWithEtcd(options, etcd, ttl, pollInterval);
   return Object.freeze({
     redis: options.redis ?? 'redis://127.0.0.1:6379',
     prefix,
     namespace: checkName(options.namespace ?? defaultNamespace(prefix), 'namespace'),
     instanceId: options.instanceId === undefined ? undefined : checkName(options.instanceId, 'instanceId'),
+    etcd,
+    partitions: checkInteger('partitions', options.partitions ?? DEFAULT_PARTITIONS, 1, BUCKETS),
     ttl,
+    settle: parseDuration(options.settle ?? 2000, { field: 'settle', max: 60_000 }),
+    onEtcdLoss: checkOneOf('onEtcdLoss', options.onEtcdLoss ?? 'stop', ['stop', 'continue']),
     takeOver: checkFlag(options.takeOver, 'takeOver'),
     pollInterval,
     duplicateWindow: parseDuration(options.duplicateWindow ?? DUPLICATE_WINDOW, {
@@ -121,6 +147,45 @@ export function resolveSchedulerOptions(options: SchedulerOptions): Readonly<Res
     scripts: options.scripts ?? {},
     timeZones: options.timeZones ?? HOST_TIME_ZONES,
   });
+}
+
+/** What only etcd can give is not left out silently. */
+function checkWithoutEtcd(options: SchedulerOptions): void {
+  if (options.etcd !== undefined) return;
+  for (const field of ['partitions', 'settle', 'onEtcdLoss'] as const) {
+    if (options[field] === undefined) continue;
+    refuse(
+      field,
+      options[field],
+      'needs coordination by etcd: without it one instance leads everything and others stand by',
+      'Give etcd: { hosts }, or leave it out.',
+    );
+  }
+}
+
+function checkWithEtcd(
+  options: SchedulerOptions,
+  { callTimeout }: ResolvedEtcdOptions,
+  ttl: number,
+  poll: number,
+): void {
+  if (options.takeOver) {
+    refuse('takeOver', true, 'is for an instance without etcd', 'Use `carillon instances drain`.');
+  }
+  // Three members that are silent one after the other must not cost the lease.
+  if (callTimeout > ttl / 3) {
+    const todo = `Write ${Math.floor(ttl / 3)} ms or less, or a longer ttl.`;
+    refuse('etcd.callTimeout', options.etcd?.callTimeout, 'must be at most a third of ttl', todo);
+  }
+  const failOver = 2 * ttl + 2000 + poll;
+  if (failOver > DEFAULT_GRACE) {
+    refuse(
+      'ttl',
+      options.ttl ?? ttl,
+      `is too long: a fail-over may take ${failOver} ms, and the default grace of schedules is ${DEFAULT_GRACE} ms, so that they would miss ticks`,
+      `Write ${Math.floor((DEFAULT_GRACE - 2000 - poll) / 2)} ms or less.`,
+    );
+  }
 }
 
 /** BullMQ's key prefix; braces are a hash tag there, which users of a Redis Cluster already have. */

@@ -26,6 +26,8 @@ export interface Coordinator {
   stop(): Promise<void>;
   /** The terms whose trust holds now. */
   terms(): readonly Term[];
+  /** What keeps this instance from taking part, as a sentence; undefined when nothing does. */
+  trouble(): string | undefined;
   /** Called when terms begin or end. */
   onChange(listener: () => void): void;
   /**
@@ -33,8 +35,10 @@ export interface Coordinator {
    * was before.
    */
   onTime(listener: (now: number) => void): void;
-  /** The scheduler's loop completed a fenced script at this monotonic instant: what feeds the lease (ms). */
+  /** Waited for after a term ended here and before another instance may have it: what is under way should be done. */
+  onHandOver(rest: () => Promise<void>): void;
+  /** A script of the scheduler's loop completed that was sent at this monotonic instant (ms): what feeds the lease. */
   fed(at: number): void;
-  /** Ends a term that a fence refused. */
-  resign(term: Term, reason: string): void;
+  /** Fences of some buckets of a term are above it. @returns whether the term goes on with its other buckets. */
+  refused(term: Term, reason: string): boolean;
 }

@@ -77,9 +77,16 @@ export class StandaloneCoordinator extends Service implements Coordinator {
     this.#fedAt = Math.max(this.#fedAt, at);
   }
 
-  resign(term: Term, reason: string): void {
-    if (term !== this.#term) return;
-    this.#end(reason);
+  /** Its scheduler's loop rests before it is stopped, and at no other time another may have its term. */
+  onHandOver(): void {}
+
+  trouble(): string | undefined {
+    return undefined;
+  }
+
+  refused(term: Term, reason: string): boolean {
+    if (term === this.#term) this.#end(reason);
+    return false;
   }
 
   protected override async onStart(signal: AbortSignal): Promise<void> {

@@ -20,6 +20,7 @@ export interface Readiness {
 /** What the person on call asks of a scheduler: is it ready, and if not, why. */
 export class DispatchReport {
   #held: string | undefined;
+  #refused: readonly number[] = [];
   #leading = false;
   #popped = 0;
   #quarantined = 0;
@@ -42,6 +43,16 @@ export class DispatchReport {
 
   leading(leading: boolean): void {
     this.#leading = leading;
+  }
+
+  /** Buckets that it should serve and whose fences are another's. */
+  refused(buckets: readonly number[]): void {
+    this.#refused = buckets;
+  }
+
+  /** Redis answers, to a stand-by. */
+  reached(): void {
+    this.#held = undefined;
   }
 
   popped(reply: PopResult): void {
@@ -82,14 +93,20 @@ export class DispatchReport {
   }
 
   readiness(): Readiness {
+    const reason = this.#held ?? this.#refusal();
     return {
-      ready: this.#held === undefined,
-      ...(this.#held === undefined ? {} : { reason: this.#held }),
+      ready: reason === undefined,
+      ...(reason === undefined ? {} : { reason }),
       leading: this.#leading,
       popped: this.#popped,
       quarantined: this.#quarantined,
       repaired: this.#repaired,
       brokenQueues: this.brokenQueues,
     };
+  }
+
+  #refusal(): string | undefined {
+    if (this.#refused.length === 0) return undefined;
+    return `FENCED: ${this.#refused.length} buckets have fences of another leader or of another store; if nobody else leads them, run \`carillon fence adopt\``;
   }
 }

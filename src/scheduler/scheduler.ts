@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import type { Redis } from 'ioredis';
 import {
@@ -7,6 +9,8 @@ import {
   resolveSchedulerOptions,
   type SchedulerOptions,
 } from '../config/scheduler-options.js';
+import type { Coordinator } from '../coordination/coordinator.js';
+import type { InstanceVersions } from '../coordination/etcd/cluster-view.js';
 import { StandaloneCoordinator } from '../coordination/standalone.js';
 import { DEFAULT_GRACE } from '../domain/schedule.js';
 import { checkBullmq } from '../redis/bullmq-check.js';
@@ -14,11 +18,13 @@ import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, SCHEDULER_CONNECTION } from '../redis/connection.js';
 import { HeartbeatScripts } from '../redis/heartbeat-scripts.js';
 import { LeaderScripts } from '../redis/leader-scripts.js';
+import { RECORD_FORMAT } from '../redis/record.js';
 import { judgeServer, readServerFacts, requireSafeServer } from '../redis/server-check.js';
 import { Shard } from '../redis/shard.js';
 import { redisError } from '../redis/status.js';
 import { TimeZoneStore } from '../redis/time-zone-store.js';
 import { defaultLogger, type Logger } from '../support/logger.js';
+import { packageRoot, resolvePackageDir } from '../support/package-root.js';
 import { Service } from '../support/service.js';
 import { DispatchReport, type Readiness } from './dispatch-report.js';
 import { Housekeeper } from './housekeeper.js';
@@ -31,7 +37,8 @@ import { TimeZoneWatch } from './time-zone-watch.js';
 import { WakeListener } from './wake-listener.js';
 
 /**
- * Moves what is due into BullMQ's queues, on time and once. Run one for the work and one to stand by; more do no harm.
+ * Moves what is due into BullMQ's queues, on time and once. Without etcd run one for the work and one to
+ * stand by; with it, any number share the work.
  *
  * ```ts
  * const scheduler = new Scheduler({ redis: 'redis://127.0.0.1:6379' });
@@ -45,6 +52,7 @@ export class Scheduler extends Service {
   #report: DispatchReport;
   #connections: OpenedRedis[] = [];
   #services: Service[] = [];
+  #coordinatorTrouble: () => string | undefined = () => undefined;
 
   /** @throws CarillonError INVALID_OPTION for an unknown or bad option. */
   constructor(options: SchedulerOptions = {}) {
@@ -57,9 +65,11 @@ export class Scheduler extends Service {
   /** Whether it is ready, what holds it if not, and what it did since it started. */
   readiness(): Readiness {
     const readiness = this.#report.readiness();
-    return this.started
+    if (!this.started) return { ...readiness, ready: false, reason: 'it is not started', leading: false };
+    const trouble = this.#coordinatorTrouble();
+    return trouble === undefined || !readiness.ready
       ? readiness
-      : { ...readiness, ready: false, reason: 'it is not started', leading: false };
+      : { ...readiness, ready: false, reason: `NOT_JOINED: ${trouble}` };
   }
 
   /**
@@ -85,13 +95,8 @@ export class Scheduler extends Service {
     await reachRedis(client, () => shard.open(), signal, monotonic);
     const scripts = new LeaderScripts(shard);
     const calendars = new CalendarStore(shard);
-    const coordinator = new StandaloneCoordinator(new HeartbeatScripts(shard), {
-      holder: options.instanceId ?? newInstanceId(),
-      ttl: options.ttl,
-      takeOver: options.takeOver,
-      monotonic,
-      logger: this.#logger,
-    });
+    const coordinator = await this.#coordinator(shard, monotonic);
+    this.#coordinatorTrouble = () => coordinator.trouble();
     const timeZones = new TimeZoneWatch({
       store: new TimeZoneStore(shard),
       scripts,
@@ -151,6 +156,32 @@ export class Scheduler extends Service {
     await Promise.all(connections.map(closeRedis));
   }
 
+  /** etcd is loaded by who uses it. */
+  async #coordinator(shard: Shard, monotonic: () => number): Promise<Coordinator & Service> {
+    const { etcd, ttl, takeOver, ...options } = this.#options;
+    const instanceId = options.instanceId ?? newInstanceId();
+    const logger = this.#logger;
+    if (etcd === undefined) {
+      const heartbeat = new HeartbeatScripts(shard);
+      return new StandaloneCoordinator(heartbeat, { holder: instanceId, ttl, takeOver, monotonic, logger });
+    }
+    const { EtcdCoordinator } = await import('../coordination/etcd/etcd-coordinator.js');
+    const { openEtcd } = await import('../coordination/etcd/etcd-client.js');
+    return new EtcdCoordinator(() => openEtcd(etcd), {
+      namespace: options.namespace,
+      instanceId,
+      ttl,
+      settle: options.settle,
+      partitions: options.partitions,
+      poll: options.pollInterval,
+      onEtcdLoss: options.onEtcdLoss,
+      versions: versionsOf(options.timeZones.version),
+      monotonic,
+      wall: Date.now,
+      logger,
+    });
+  }
+
   #checkBullmq(): void {
     const { untested } = checkBullmq();
     if (untested.length === 0) return;
@@ -181,6 +212,19 @@ export class Scheduler extends Service {
     this.#connections.push({ client, owned: true });
     return client;
   }
+}
+
+function versionsOf(tzdata: string): InstanceVersions {
+  return {
+    carillon: versionOf(packageRoot()),
+    bullmq: versionOf(resolvePackageDir('bullmq')),
+    format: RECORD_FORMAT,
+    tzdata,
+  };
+}
+
+function versionOf(dir: string): string {
+  return (JSON.parse(readFileSync(join(dir, 'package.json'), 'utf8')) as { version: string }).version;
 }
 
 function newInstanceId(): string {

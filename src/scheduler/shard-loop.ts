@@ -60,6 +60,8 @@ export class ShardLoop extends Service {
   readonly #clock: ClockWatch;
   readonly #headroom: MemoryHeadroom;
   #loop: Promise<void> = Promise.resolve();
+  /** Settles with the turn under way; never rejects. */
+  #turnEnds: Promise<unknown> = Promise.resolve();
   #retry = 0;
   /** The last good pop, by both clocks: the monotonic one stands still while the machine is suspended. */
   #goodAt = { monotonic: 0, wall: 0 };
@@ -71,12 +73,15 @@ export class ShardLoop extends Service {
   constructor(options: ShardLoopOptions) {
     super();
     this.#options = options;
-    this.#served = new ServedTerms(options.scripts, options.logger);
+    this.#served = new ServedTerms(options.scripts, options.logger, options.monotonic, (term, reason) =>
+      options.coordinator.refused(term, reason),
+    );
     this.#sleeper = new Sleeper(options.monotonic, options.poll);
     this.#clock = new ClockWatch(options.monotonic, options.wall);
     this.#headroom = new MemoryHeadroom(options.headroom);
     options.coordinator.onChange(() => this.#sleeper.wake());
     options.coordinator.onTime((now) => this.#clock.heard(now, this.#clock.instant()));
+    options.coordinator.onHandOver(async () => void (await this.#turnEnds));
   }
 
   /** A submit stored a job due at `at` (ms of Redis' clock). */
@@ -106,7 +111,9 @@ export class ShardLoop extends Service {
   async #run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
-        const busy = await this.#turn();
+        const turn = this.#turn();
+        this.#turnEnds = turn.catch(() => undefined);
+        const busy = await turn;
         this.#retry = 0;
         if (!busy) await this.#sleeper.sleep(signal);
       } catch (error) {
@@ -121,10 +128,12 @@ export class ShardLoop extends Service {
     const { coordinator, report, planner, scripts, monotonic } = this.#options;
     const terms = coordinator.terms();
     if (this.#unservedFor() > this.#options.poll + BREAK) this.#served.interrupted();
-    for (const term of await this.#served.follow(terms)) coordinator.resign(term, 'its fences refused it');
+    await this.#served.follow(terms);
+    report.refused(this.#served.refusedBuckets());
     const owned = this.#served.owned();
     report.leading(owned.length > 0);
     if (owned.length === 0) {
+      await this.#probe();
       this.#isServing();
       // A hint of the term that ended is for whoever leads now; kept, it would end every sleep at once.
       this.#sleeper.sending();
@@ -186,12 +195,19 @@ export class ShardLoop extends Service {
     this.#headroom.used(reply.bytes);
     this.#sleeper.replied(reply.now + reply.past, reply.nextHead);
     report.popped(reply);
-    for (const bucket of reply.fenced) {
-      const term = this.#served.termOf(bucket);
-      if (term !== undefined) coordinator.resign(term, `the fence of bucket ${bucket} is above its token`);
-    }
+    this.#served.fenced(reply.fenced);
     this.#served.raiseAgain(reply.lower);
     return reply;
+  }
+
+  /** Leading nothing, it still proves that it gets through, and hears what time it is before it takes over. */
+  async #probe(): Promise<void> {
+    const { scripts, coordinator, report } = this.#options;
+    const askedAt = this.#clock.instant();
+    const { now } = await scripts.takeOver([]);
+    if (!this.#options.clockLeaps) this.#clock.heard(now, askedAt);
+    coordinator.fed(askedAt.monotonic);
+    report.reached();
   }
 
   #isServing(): void {

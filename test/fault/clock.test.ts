@@ -31,7 +31,9 @@ class Unchallenged implements Coordinator {
   fed(at: number): void {
     this.fedAt.push(at);
   }
-  resign(_term: Term, reason: string): void {
+  trouble(): undefined {}
+  onHandOver(): void {}
+  refused(_term: Term, reason: string): boolean {
     throw new Error(reason);
   }
 }

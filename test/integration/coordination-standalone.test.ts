@@ -104,15 +104,15 @@ describe('leading', () => {
     expect(coordinator.terms()[0]?.token).toBe(1);
   });
 
-  test('resign ends the term that is named, no other', async ({ task }) => {
+  test('a refused fence ends the term that is named, no other', async ({ task }) => {
     const spine = await open(task);
     const { coordinator } = await setup(spine, 'a');
     await coordinator.start();
     const [term] = coordinator.terms();
     if (term === undefined) throw new Error('it should lead');
-    coordinator.resign({ ...term }, 'a copy');
+    coordinator.refused({ ...term }, 'a copy');
     expect(coordinator.terms()).toHaveLength(1);
-    coordinator.resign(term, 'FENCED');
+    coordinator.refused(term, 'FENCED');
     expect(term.isValid()).toBe(false);
     expect(coordinator.terms()).toEqual([]);
   });

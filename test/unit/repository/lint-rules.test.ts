@@ -66,8 +66,11 @@ for (const from of FOLDERS) {
   files.set(`src/${from}/use-etcd3.ts`, `import 'etcd3';`);
   files.set(`src/${from}/commander.ts`, `import 'commander';`);
 }
-files.set('src/coordination/etcd.ts', `import 'etcd3';`);
-files.set('src/coordination/etcd-session.ts', `import 'etcd3'; import '../redis/import-nothing.js';`);
+const ETCD = 'src/coordination/etcd';
+files.set(`${ETCD}/etcd-client.ts`, `import 'etcd3'; import '../../domain/import-nothing.js';`);
+files.set(`${ETCD}/etcd-session.ts`, `import '../../support/import-nothing.js'; import '../coordinator.js';`);
+files.set(`${ETCD}/use-etcd3.ts`, `import 'etcd3';`);
+files.set(`${ETCD}/import-redis.ts`, `import '../../redis/import-nothing.js';`);
 
 const PURE = `export const day = (ms: number) => new Date(ms).toISOString() + Math.floor(ms) + Date.UTC(2026);`;
 const IMPURE = {
@@ -146,9 +149,11 @@ test.each(FOLDERS)('src/%s imports the packages that it may', (from) => {
   expect(rulesOf(`src/${from}/commander.ts`)).toEqual(from === 'cli' ? [] : [DIRECTION]);
 });
 
-test('only src/coordination/etcd* imports etcd3, and is bound by the direction of its folder', () => {
-  expect(rulesOf('src/coordination/etcd.ts')).toEqual([]);
-  expect(rulesOf('src/coordination/etcd-session.ts')).toEqual([DIRECTION]);
+test('only etcd-client imports etcd3, and its folder is bound by the direction of coordination', () => {
+  expect(rulesOf(`${ETCD}/etcd-client.ts`)).toEqual([]);
+  expect(rulesOf(`${ETCD}/etcd-session.ts`)).toEqual([]);
+  expect(rulesOf(`${ETCD}/use-etcd3.ts`)).toEqual([DIRECTION]);
+  expect(rulesOf(`${ETCD}/import-redis.ts`)).toEqual([DIRECTION]);
 });
 
 test.each(Object.keys(IMPURE))('the domain is refused %s', (name) => {

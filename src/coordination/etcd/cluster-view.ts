@@ -1,0 +1,156 @@
+import type { EtcdClient, KeyValue } from './etcd-client.js';
+import type { EtcdKeys } from './etcd-keys.js';
+import type { PartitionLayout } from './partition-layout.js';
+
+/** What an instance runs; others read it before a newer form of anything is written. */
+export interface InstanceVersions {
+  carillon: string;
+  bullmq: string;
+  format: number;
+  tzdata: string;
+}
+
+/** What an instance publishes of itself. */
+export interface MemberRecord {
+  instanceId: string;
+  host: string;
+  pid: number;
+  /** ISO 8601. */
+  startedAt: string;
+  /** The number of partitions it is configured to. */
+  partitions: number;
+  versions: InstanceVersions;
+  /** Whether its loop gets through to Redis. */
+  fit: boolean;
+  unfitReason?: string;
+  /** It hands over and takes nothing. */
+  draining: boolean;
+}
+
+export interface Member extends MemberRecord {
+  lease: string;
+  createRevision: number;
+}
+
+/** A partition that somebody leads; `token` is what its fences carry. */
+export interface LedPartition {
+  count: number;
+  n: number;
+  instanceId: string;
+  /** ISO 8601, since when. */
+  at: string;
+  token: number;
+  lease: string;
+}
+
+/** How the last term of a partition ended. */
+export interface HandOver {
+  count: number;
+  n: number;
+  /** Whose term it was, as far as known, and its token. */
+  instanceId: string;
+  token: number;
+  /** ISO 8601. */
+  at: string;
+  reason: string;
+}
+
+export interface Epoch {
+  number: number;
+  id: string;
+}
+
+/** Everything that stands in etcd for a namespace, as of one revision. */
+export interface ClusterView {
+  revision: number;
+  epoch: (Epoch & { modRevision: number }) | undefined;
+  layout: (PartitionLayout & { modRevision: number }) | undefined;
+  members: Member[];
+  partitions: LedPartition[];
+  handOvers: HandOver[];
+  /** Instances that an operator told to hand over. */
+  drains: { instanceId: string; at: string; note?: string }[];
+}
+
+/**
+ * Reads a namespace's keys at once. A value that cannot be read counts as absent.
+ * @throws CarillonError ETCD_UNAVAILABLE
+ */
+export async function readCluster(client: EtcdClient, keys: EtcdKeys): Promise<ClusterView> {
+  const { revision, keys: found } = await client.range(keys.prefix);
+  const view: ClusterView = {
+    revision,
+    epoch: undefined,
+    layout: undefined,
+    members: [],
+    partitions: [],
+    handOvers: [],
+    drains: [],
+  };
+  for (const entry of found) take(view, keys, entry);
+  return view;
+}
+
+function take(view: ClusterView, keys: EtcdKeys, entry: KeyValue): void {
+  const parsed = keys.parse(entry.key);
+  const value = jsonOf(entry.value);
+  if (parsed === undefined || value === undefined) return;
+  const { modRevision, createRevision, lease } = entry;
+  switch (parsed.kind) {
+    case 'epoch':
+      if (isPositive(value.number) && typeof value.id === 'string')
+        view.epoch = { number: value.number, id: value.id, modRevision };
+      return;
+    case 'layout':
+      if (isPositive(value.partitions) && value.partitions <= 256)
+        view.layout = { partitions: value.partitions, pinned: value.pinned === true, modRevision };
+      return;
+    case 'members':
+      view.members.push({
+        ...(value as unknown as MemberRecord),
+        instanceId: parsed.instanceId,
+        lease,
+        createRevision,
+      });
+      return;
+    case 'partitions':
+      view.partitions.push({
+        count: parsed.count,
+        n: parsed.n,
+        instanceId: String(value.instanceId),
+        at: String(value.at),
+        token: createRevision,
+        lease,
+      });
+      return;
+    case 'last':
+      view.handOvers.push({
+        count: parsed.count,
+        n: parsed.n,
+        instanceId: String(value.instanceId),
+        token: Number(value.token),
+        at: String(value.at),
+        reason: String(value.reason),
+      });
+      return;
+    case 'drain':
+      view.drains.push({
+        instanceId: parsed.instanceId,
+        at: String(value.at),
+        ...(typeof value.note === 'string' ? { note: value.note } : {}),
+      });
+  }
+}
+
+function isPositive(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0;
+}
+
+function jsonOf(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
