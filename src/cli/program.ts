@@ -11,7 +11,9 @@ import { addDoctor } from './doctor.js';
 import { addExport } from './export.js';
 import { exitCodeOf, tellFailure, usageError } from './failure.js';
 import { addImport } from './import.js';
+import { addInstances } from './instances.js';
 import { addJobs } from './jobs.js';
+import { addPartitions } from './partitions.js';
 import { addQuarantine } from './quarantine.js';
 import { addQueues } from './queues.js';
 import { addScheduler } from './scheduler.js';
@@ -53,6 +55,8 @@ export function createProgram(benches = BENCHES): Command {
   addSchedules(program);
   addQueues(program);
   addCalendars(program);
+  addPartitions(program);
+  addInstances(program);
   addQuarantine(program);
   addImport(program);
   addApply(program);
