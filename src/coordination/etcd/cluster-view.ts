@@ -1,3 +1,4 @@
+import type { Epoch } from '../adopt-fences.js';
 import type { EtcdClient, KeyValue } from './etcd-client.js';
 import type { EtcdKeys } from './etcd-keys.js';
 import type { PartitionLayout } from './partition-layout.js';
@@ -53,11 +54,6 @@ export interface HandOver {
   /** ISO 8601. */
   at: string;
   reason: string;
-}
-
-export interface Epoch {
-  number: number;
-  id: string;
 }
 
 /** Everything that stands in etcd for a namespace, as of one revision. */
