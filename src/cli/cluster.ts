@@ -16,7 +16,10 @@ export interface Cluster {
  * Runs `use` with the namespace's keys in etcd, and closes the connection.
  * @throws CarillonError INVALID_OPTION when nobody said where etcd is
  */
-export async function withCluster<T>(settings: Settings, use: (cluster: Cluster) => Promise<T>): Promise<T> {
+export async function withCluster<T>(
+  settings: Pick<Settings, 'etcd' | 'namespace'>,
+  use: (cluster: Cluster) => Promise<T>,
+): Promise<T> {
   if (settings.etcd === undefined) {
     throw new CarillonError(
       'INVALID_OPTION',

@@ -11,9 +11,7 @@ import type { DevFolder } from './dev-folder.js';
  * @throws CarillonError UNSUPPORTED without an etcd, ETCD_UNAVAILABLE when one does not start
  */
 export async function startDevEtcd(folder: DevFolder, members: number): Promise<EtcdCluster> {
-  const dir = join(folder.path, 'etcd');
-  const pidFile = join(dir, 'pids.json');
-  await endLeftOver(pidFile, dir);
+  const { dir, pidFile } = placeOf(folder);
   rmSync(dir, { recursive: true, force: true });
   mkdirSync(dir, { recursive: true });
   const pids: number[] = [];
@@ -30,8 +28,9 @@ export async function startDevEtcd(folder: DevFolder, members: number): Promise<
   });
 }
 
-/** Members of a `carillon dev` that was killed: known by pid, and by the folder in their command line. */
-async function endLeftOver(pidFile: string, dir: string): Promise<void> {
+/** Ends members of a `carillon dev` that was killed: known by pid, and by the folder in their command line. */
+export async function endLeftOverEtcd(folder: DevFolder): Promise<void> {
+  const { dir, pidFile } = placeOf(folder);
   for (const pid of readPids(pidFile)) {
     if (!(await commandLineOf(pid)).includes(`--data-dir=${dir}/`)) continue;
     try {
@@ -40,6 +39,11 @@ async function endLeftOver(pidFile: string, dir: string): Promise<void> {
       // It has ended meanwhile.
     }
   }
+}
+
+function placeOf({ path }: DevFolder): { dir: string; pidFile: string } {
+  const dir = join(path, 'etcd');
+  return { dir, pidFile: join(dir, 'pids.json') };
 }
 
 function readPids(file: string): number[] {

@@ -23,6 +23,7 @@ export async function startDevSchedulers(
   count: number,
   cluster: { hosts: readonly string[]; partitions: number } | undefined,
 ): Promise<DevSchedulers> {
+  await adopt(place, cluster?.hosts);
   if (count === 1 && cluster === undefined) return inThisProcess(place);
   const children: DevChild[] = [];
   const stop = async () => {
@@ -61,4 +62,20 @@ async function inThisProcess(place: Place): Promise<DevSchedulers> {
   const scheduler: Service = new Scheduler(place);
   await scheduler.start();
   return { ids: [], died: new Promise<never>(() => undefined), stop: () => scheduler.stop() };
+}
+
+/** The etcd of the last start is gone, and so may be its kind of coordination: what it left behind leads no more. */
+async function adopt(place: Place, hosts: readonly string[] | undefined): Promise<void> {
+  const { adoptFences } = await import('../coordination/adopt-fences.js');
+  const { EtcdEpoch, newEpochId } = await import('../coordination/etcd/epoch.js');
+  const { FenceStore, StandaloneEpoch } = await import('../redis/fence-store.js');
+  const { withShard } = await import('./connect.js');
+  await withShard(place, async (shard) => {
+    const fences = new FenceStore(shard);
+    if (hosts === undefined) return adoptFences(new StandaloneEpoch(shard), fences, newEpochId());
+    const { withCluster } = await import('./cluster.js');
+    return withCluster({ namespace: place.namespace, etcd: { hosts } }, ({ client, keys }) =>
+      adoptFences(new EtcdEpoch(client, keys), fences, newEpochId()),
+    );
+  });
 }

@@ -109,6 +109,7 @@ async function serve(
   // Its log is for servers; here only what goes wrong is of interest.
   process.env.CARILLON_LOG_LEVEL ??= 'warn';
   const { startDevRedis } = await import('./dev-redis.js');
+  const { endLeftOverEtcd, startDevEtcd } = await import('./dev-etcd.js');
   const { startDevSchedulers } = await import('./dev-schedulers.js');
   const { prefix, namespace } = settings;
   const { port, queues, instances, members, partitions } = topology;
@@ -119,8 +120,9 @@ async function serve(
     return one;
   };
   try {
+    await endLeftOverEtcd(folder);
     const redis = keep(await startDevRedis(folder, port));
-    const etcd = members === 0 ? undefined : keep(await startDevEtcdOf(folder, members));
+    const etcd = members === 0 ? undefined : keep(await startDevEtcd(folder, members));
     const place = { redis: redis.url, prefix, namespace };
     const cluster = etcd && { hosts: etcd.hosts, partitions };
     const schedulers = keep(await startDevSchedulers(place, instances, cluster));
@@ -153,11 +155,6 @@ async function serve(
     for (const one of started.reverse()) await one.stop();
   }
   if (!settings.json) printLine('stopped; the data stays for the next start');
-}
-
-async function startDevEtcdOf(folder: DevFolder, members: number) {
-  const { startDevEtcd } = await import('./dev-etcd.js');
-  return startDevEtcd(folder, members);
 }
 
 function printExamples(

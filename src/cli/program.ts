@@ -10,6 +10,7 @@ import { addDev } from './dev.js';
 import { addDoctor } from './doctor.js';
 import { addExport } from './export.js';
 import { exitCodeOf, tellFailure, usageError } from './failure.js';
+import { addFence } from './fence.js';
 import { addImport } from './import.js';
 import { addInstances } from './instances.js';
 import { addJobs } from './jobs.js';
@@ -57,6 +58,7 @@ export function createProgram(benches = BENCHES): Command {
   addCalendars(program);
   addPartitions(program);
   addInstances(program);
+  addFence(program);
   addQuarantine(program);
   addImport(program);
   addApply(program);

@@ -1,5 +1,5 @@
 import { BUCKETS } from '../domain/buckets.js';
-import { type FenceParts, isFenceOfEtcd, parseFence, standingOf } from '../domain/fence.js';
+import { type FenceParts, parseFence, standingOf } from '../domain/fence.js';
 import type { DoctorContext } from './doctor-context.js';
 import type { Problem } from './doctor-finding.js';
 
@@ -32,10 +32,17 @@ export interface ClusterLook {
   members: readonly ClusterMember[];
 }
 
-/** Whether the fences of a namespace were raised by leaders that etcd chose. */
+/** Whether the fences of a namespace were raised by leaders that etcd chose: none is of the epoch that Redis keeps. */
 export async function isLedByEtcd({ client, keys }: DoctorContext): Promise<boolean> {
-  const fences = Object.values(await client.hgetall(keys.fence)).map(parseFence);
-  return fences.some((fence) => fence !== undefined && isFenceOfEtcd(fence));
+  const [fences, own] = await Promise.all([client.hvals(keys.fence), client.hget(keys.leader, 'epoch')]);
+  const epochs = fences.flatMap((text) => {
+    const fence = parseFence(text);
+    return fence === undefined ? [] : [`${fence.number}|${fence.epochId}`];
+  });
+  // An id of etcd's has eight digits; others are what a person or a fault wrote.
+  return (
+    epochs.length > 0 && !epochs.includes(own ?? '') && epochs.some((epoch) => /\|[0-9a-f]{8}$/.test(epoch))
+  );
 }
 
 /** Which buckets have a leader. Pure. */

@@ -21,11 +21,6 @@ export function compareFences(
   return a.number === b.number ? a.token - b.token : a.number - b.number;
 }
 
-/** Whether a leader by etcd wrote it: those of standalone coordination have longer ids of their epoch. */
-export function isFenceOfEtcd({ epochId }: FenceParts): boolean {
-  return /^[0-9a-f]{8}$/.test(epochId);
-}
-
 /** How a stored fence stands to the term that should have raised it. */
 export type FenceStanding = 'held' | 'below' | 'above' | 'other epoch';
 

@@ -173,6 +173,57 @@ describe('partitions and instances', { timeout: 90_000 }, () => {
   });
 });
 
+describe('fence adopt', { timeout: 90_000 }, () => {
+  test('an etcd that was made anew leads after it, and nobody before', async ({ task }) => {
+    const town = await Town.of(task);
+    await town.start('east');
+    await town.led(8);
+    const { epoch } = await town.state.read();
+    const before = await town.spine.client.hgetall(town.spine.keys.fence);
+    // As after a restore to nothing: the fences in Redis are of an epoch that etcd does not know.
+    await town.state.put(town.state.keys.epoch, { number: 1, id: 'deadbeef' });
+    await eventually(
+      async () => expect((await town.partitions()).some(({ state }) => state === 'refused')).toBe(true),
+      {
+        timeout: 15_000,
+      },
+    );
+    expect((await town.run('fence', 'adopt')).stderr).toContain('so nobody can be asked');
+    expect((await town.run('fence', 'adopt', '--dry-run')).stdout).toBe(
+      'the fences of 256 buckets stand in the way; they would be raised to the epoch 2\n',
+    );
+    expect(await town.spine.client.hgetall(town.spine.keys.fence)).toEqual(before);
+    const adopted = await town.run('fence', 'adopt', '--yes');
+    expect(adopted.stdout).toMatch(/^adopted: epoch 2, id [0-9a-f]{8}; /);
+    await town.led(8);
+    const after = await town.state.read();
+    expect(after.epoch?.number).toBe(2);
+    expect(after.epoch?.id).not.toBe(epoch?.id);
+    const again = await town.run('fence', 'adopt', '--yes', '--json');
+    expect(JSON.parse(again.stdout)).toEqual({
+      namespace: town.spine.namespace,
+      adopted: false,
+      epoch: null,
+      inTheWay: 0,
+      below: 0,
+    });
+  });
+
+  test('back to standalone: without --etcd it is Redis’ own epoch that counts', async ({ task }) => {
+    const town = await Town.of(task);
+    const { scheduler } = await town.start('east');
+    await town.led(8);
+    await scheduler.stop();
+    const outcome = await town.cli.run('--namespace', town.spine.namespace, 'fence', 'adopt', '--yes');
+    expect(outcome).toMatchObject({ code: 0, stdout: expect.stringMatching(/^adopted: epoch 2, /) });
+    const fences = await town.spine.client.hvals(town.spine.keys.fence);
+    expect(new Set(fences.map((fence) => fence.split('|')[0]))).toEqual(new Set(['2']));
+    expect((await town.cli.run('--namespace', 'no-such-one', 'fence', 'adopt')).stderr).toContain(
+      '(NOT_FOUND)',
+    );
+  });
+});
+
 describe('doctor --etcd', { timeout: 90_000 }, () => {
   interface Report {
     healthy: boolean;
