@@ -19,6 +19,7 @@ beforeAll(async () => {
 }, 60_000);
 
 const QUEUE = 'load';
+const PENDING = Array.from({ length: 50 }, (_, i) => `far${i}`);
 
 /** Producers that know nothing of partitions, and what reached the BullMQ queue. */
 class Load {
@@ -119,15 +120,18 @@ class Load {
     await eventually(() => this.#accepted.length >= until, { timeout: 20_000 });
   }
 
-  /** The records of jobs that are due in an hour, by the hash that holds each; made by the first call. */
+  /** Jobs that are due in an hour. */
+  async addPending(): Promise<void> {
+    await this.#queue.addBulk(
+      PENDING.map((jobId) => ({ name: 'far', data: { jobId }, opts: { jobId, delay: 3_600_000 } })),
+    );
+  }
+
+  /** Their records, by the hash that holds each. */
   async pending(): Promise<Record<string, string>> {
     const { client, keys } = this.spine;
-    const ids = Array.from({ length: 50 }, (_, i) => `far${i}`);
-    await this.#queue.addBulk(
-      ids.map((jobId) => ({ name: 'far', data: { jobId }, opts: { jobId, delay: 3_600_000 } })),
-    );
     const found: Record<string, string> = {};
-    for (const id of ids) {
+    for (const id of PENDING) {
       const key = keys.jobs(bucketOf(`${QUEUE}:${id}`));
       found[`${key} ${id}`] = (await client.hgetBuffer(key, `${QUEUE}:${id}`))?.toString('hex') ?? 'gone';
     }
@@ -160,7 +164,9 @@ describe('partitions change their number under load', { timeout: 120_000 }, () =
     const load = await Load.on(task);
     await Promise.all(['a', 'b', 'c'].map((id) => load.start(id, 8)));
     await load.led(8);
+    await load.addPending();
     const pending = await load.pending();
+    expect(Object.values(pending)).not.toContain('gone');
     for (const count of [16, 4]) {
       await load.more();
       await load.scale(count);
