@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
+import type { CallOptions } from '@grpc/grpc-js';
 import { noop } from 'cockatiel';
 import { Etcd3, type IKeyValue, type IRequestOp, type ITxnRequest, isRecoverableError } from 'etcd3';
 import { CarillonError, isCarillonError } from '../../domain/errors.js';
 import type { EtcdConnection } from './etcd-options.js';
+import { EtcdUser } from './etcd-user.js';
 
 /** One key of etcd. Revisions are whole numbers below 2^53, so that Lua's doubles hold them. */
 export interface KeyValue {
@@ -72,12 +74,14 @@ export function openEtcd(connection: EtcdConnection): EtcdClient {
 class RawEtcdClient implements EtcdClient {
   readonly #members: readonly Etcd3[];
   readonly #timeout: number;
+  readonly #user: EtcdUser | undefined;
   readonly #streams = new Set<{ cancel(): void }>();
   #current = 0;
   #closed = false;
 
-  constructor({ hosts, tls, callTimeout }: EtcdConnection) {
+  constructor({ hosts, tls, username, password, callTimeout }: EtcdConnection) {
     this.#timeout = callTimeout;
+    this.#user = username === undefined ? undefined : new EtcdUser(username, password ?? '');
     const credentials = tls === undefined ? undefined : readTls(tls);
     this.#members = hosts.map(
       (host) =>
@@ -129,7 +133,7 @@ class RawEtcdClient implements EtcdClient {
     try {
       return await this.#keepAliveAt(this.#member(used), id, timeout);
     } catch (error) {
-      this.#leave(used);
+      if (!this.#user?.hasExpired(error)) this.#leave(used);
       throw etcdError(error);
     }
   }
@@ -138,25 +142,29 @@ class RawEtcdClient implements EtcdClient {
     let stream: { cancel(): void } | undefined;
     let timer: NodeJS.Timeout | undefined;
     let ended = false;
-    const again = (used: number) => {
-      if (ended) return;
-      stream = undefined;
-      this.#leave(used);
-      timer = setTimeout(open, WATCH_AGAIN);
-    };
-    const open = async () => {
+    const open = () => {
       const used = this.#current;
-      try {
-        const opened = await this.#member(used).watchClient.watch();
-        opened.on('error', () => again(used));
-        opened.on('end', () => opened.cancel());
-        opened.on('data', onChange);
-        if (ended) return opened.cancel();
+      let over = false;
+      const again = (error?: unknown) => {
+        if (over || ended) return;
+        over = true;
+        if (!this.#user?.hasExpired(error)) this.#leave(used);
+        timer = setTimeout(open, WATCH_AGAIN);
+      };
+      this.#openWatch(used, prefix).then((opened) => {
         stream = opened;
-        opened.write({ create_request: prefixRange(prefix) });
-      } catch {
-        again(used);
-      }
+        opened.on('error', again);
+        opened.on('end', () => opened.cancel());
+        opened.on('data', ({ canceled }) => {
+          onChange();
+          // Refused, for its token say, or compacted away: the stream stays open and silent.
+          if (!canceled) return;
+          this.#user?.forget();
+          again();
+          opened.cancel();
+        });
+        if (ended) opened.cancel();
+      }, again);
     };
     const watch = {
       cancel: () => {
@@ -167,7 +175,7 @@ class RawEtcdClient implements EtcdClient {
       },
     };
     this.#streams.add(watch);
-    void open();
+    open();
     return watch;
   }
 
@@ -178,34 +186,60 @@ class RawEtcdClient implements EtcdClient {
   }
 
   /** Tries each member once, beginning with the one that answered last. */
-  async #call<T>(operation: (etcd: Etcd3, options: { deadline: number }) => Promise<T>): Promise<T> {
+  async #call<T>(operation: (etcd: Etcd3, options: CallOptions) => Promise<T>): Promise<T> {
+    let signedInAgain = false;
     for (let tried = 1; ; tried += 1) {
       const used = this.#current;
       try {
-        return await operation(this.#member(used), { deadline: Date.now() + this.#timeout });
+        const member = this.#member(used);
+        const deadline = Date.now() + this.#timeout;
+        return await operation(member, { ...(await this.#signedIn(member, this.#timeout)), deadline });
       } catch (error) {
         if (this.#closed) throw closed();
+        if (!signedInAgain && this.#user?.hasExpired(error)) {
+          signedInAgain = true;
+          continue;
+        }
         if (isRecoverable(error)) this.#leave(used);
         if (!isRecoverable(error) || tried >= this.#members.length) throw etcdError(error);
       }
     }
   }
 
+  async #openWatch(index: number, prefix: string) {
+    const member = this.#member(index);
+    const stream = await member.watchClient.watch(await this.#signedIn(member, this.#timeout));
+    stream.write({ create_request: prefixRange(prefix) });
+    return stream;
+  }
+
+  /** What a call is made with besides its deadline. */
+  async #signedIn(member: Etcd3, timeout: number): Promise<CallOptions> {
+    if (this.#user === undefined) return {};
+    return { interceptors: await this.#user.interceptors(member, Date.now() + timeout) };
+  }
+
   async #keepAliveAt(etcd: Etcd3, id: string, timeout: number): Promise<number> {
     let timer: NodeJS.Timeout | undefined;
     let stream: { cancel(): void } | undefined;
+    let over = false;
     try {
       return await new Promise<number>((resolve, reject) => {
         timer = setTimeout(() => reject(new Error(`no answer within ${timeout} ms`)), timeout);
-        etcd.leaseClient.leaseKeepAlive().then((opened) => {
-          stream = opened;
-          opened.on('error', reject);
-          opened.on('end', () => reject(new Error('the stream ended')));
-          opened.on('data', ({ TTL }) => resolve(Number(TTL)));
-          opened.write({ ID: id });
-        }, reject);
+        this.#signedIn(etcd, timeout)
+          .then((options) => etcd.leaseClient.leaseKeepAlive(options))
+          .then((opened) => {
+            stream = opened;
+            if (over) return opened.cancel();
+            opened.on('error', reject);
+            opened.on('end', () => reject(new Error('the stream ended')));
+            opened.on('data', ({ TTL }) => resolve(Number(TTL)));
+            opened.write({ ID: id });
+          })
+          .catch(reject);
       });
     } finally {
+      over = true;
       clearTimeout(timer);
       stream?.cancel();
     }

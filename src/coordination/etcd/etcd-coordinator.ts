@@ -380,6 +380,7 @@ export class EtcdCoordinator extends Service implements Coordinator {
       partitions.map(async (partition) => {
         const token = await claimPartition(client, this.#keys, partition, claimant, view, partition.lost);
         if (token === undefined) return;
+        this.#free.taken(partition, claimant.instanceId, token);
         this.#terms.set(partitionName(partition), this.#term(partition, token, epoch, session));
       }),
     );

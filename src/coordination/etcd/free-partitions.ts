@@ -15,7 +15,7 @@ export interface FreePartition extends Partition {
  */
 export class FreePartitions {
   /** The holder that was last seen, by partition. */
-  readonly #holders = new Map<string, LedPartition>();
+  readonly #holders = new Map<string, Pick<LedPartition, 'instanceId' | 'token'>>();
   readonly #freeSince = new Map<string, number>();
 
   constructor(
@@ -26,6 +26,12 @@ export class FreePartitions {
   reset(): void {
     this.#holders.clear();
     this.#freeSince.clear();
+  }
+
+  /** A partition was taken here, since the last read. */
+  taken(partition: Partition, instanceId: string, token: number): void {
+    this.#holders.set(partitionName(partition), { instanceId, token });
+    this.#freeSince.delete(partitionName(partition));
   }
 
   /** Takes note of a read at this monotonic instant (ms); `at` is ISO 8601. @returns what is free by it. */
