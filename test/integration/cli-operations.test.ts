@@ -182,7 +182,7 @@ describe('scheduler', { timeout: 90_000 }, () => {
     const { code, stdout, stderr } = await cli.run('scheduler');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr.trimEnd().split('\n').at(-1)).toMatch(
-      /^error: Redis keeps no append-only file.*\(UNSAFE_REDIS\)/,
+      /^error: Redis keeps no append-only file.*\(UNSAFE_REDIS\)\. .* --allow-volatile /,
     );
     const volatile = cli.spawn('scheduler', '--allow-volatile');
     await volatile.waitForLine('scheduler of carillon serves');
