@@ -48,12 +48,17 @@ local function proveFences(tag)
   end
 end
 
--- The earliest head of an owned bucket that is still to come, in ms; 0 when none is near.
+-- The earliest head of an owned bucket that is still to come, in ms; 0 when none is near. Where others lead most
+-- buckets, most heads are theirs.
+local HEADS_PAGE, HEADS_PAGES = 64, 8
 local function nextOwnedHead(tag, now)
-  local list = redis.call('ZRANGE', tag .. ':heads', '(' .. now, '+inf', 'BYSCORE', 'LIMIT', 0, 64, 'WITHSCORES')
-  for i = 1, #list, 2 do
-    local bucket = tonumber((string.gsub(list[i], '^p', '')))
-    if ownedRange(bucket) and fenceKnown[bucket] ~= false then return math.floor(tonumber(list[i + 1])) end
+  for page = 0, HEADS_PAGES - 1 do
+    local list = redis.call('ZRANGE', tag .. ':heads', '(' .. now, '+inf', 'BYSCORE', 'LIMIT', page * HEADS_PAGE, HEADS_PAGE, 'WITHSCORES')
+    for i = 1, #list, 2 do
+      local bucket = tonumber((string.gsub(list[i], '^p', '')))
+      if ownedRange(bucket) and fenceKnown[bucket] ~= false then return math.floor(tonumber(list[i + 1])) end
+    end
+    if #list < 2 * HEADS_PAGE then return 0 end
   end
   return 0
 end

@@ -24,10 +24,9 @@ export class IndexSweeper extends RepeatedTask {
   protected override async work(): Promise<void> {
     const owned = this.owned();
     if (owned.length === 0) return;
-    if (!owned.some((range) => this.#bucket >= range.first && this.#bucket <= range.last)) {
-      this.#advance();
-      return;
-    }
+    const isOwned = () => owned.some((range) => this.#bucket >= range.first && this.#bucket <= range.last);
+    // Others sweep theirs: no round is spent on them.
+    while (!isOwned()) this.#advance();
     const { cursor, repaired } = await this.scripts.sweepBucket(owned, this.#bucket, this.#cursor, PAGE);
     this.#cursor = cursor;
     if (repaired.length > 0) {
