@@ -8,6 +8,8 @@ import type { ScheduleRecord } from '../../src/redis/record.js';
 import { TimeZoneStore } from '../../src/redis/time-zone-store.js';
 import { TimeZoneWatch } from '../../src/scheduler/time-zone-watch.js';
 import { defaultLogger } from '../../src/support/logger.js';
+import { startMember } from '../support/etcd-cluster.js';
+import { startTestEtcd } from '../support/etcd-server.js';
 import { eventually } from '../support/eventually.js';
 import { QUEUE, ScheduleWorld } from '../support/schedule-world.js';
 import { DUBAI, newerDubai } from '../support/time-zones.js';
@@ -181,4 +183,29 @@ describe('several leaders with different tz data', () => {
     expect(await halves.store.doneCarrying(stale, 0, [DUBAI])).toBe(false);
     expect(await client.hgetall(keys.zoneMoves)).toEqual({ [DUBAI]: text });
   });
+
+  test('schedulers that share the work by etcd, one of them with newer data: every tick is by its rules', async ({
+    task,
+  }) => {
+    const { hosts } = await startTestEtcd();
+    const world = await ScheduleWorld.live(task);
+    // Once a day at one local time, so that no tick comes while the test runs.
+    const later = new Date(Date.now() + 6 * 3_600_000);
+    const cron = `30 ${(later.getUTCHours() + 4) % 24} * * *`;
+    for (const id of IDS) await world.schedules.upsert(id, { ...HOURLY, cron }, { name: 'tick' });
+    const before = await world.list();
+    await startMember(world.spine, hosts, 'older', { partitions: 4 });
+    await startMember(world.spine, hosts, 'newer', { partitions: 4, timeZones: LATER });
+    const store = new TimeZoneStore(world.spine.shard);
+    await eventually(
+      async () => {
+        const zone = (await store.all()).get(DUBAI);
+        expect(zone).toMatchObject({ recorded: { version: '9999a' } });
+        expect(zone?.move).toBeUndefined();
+        const now = await world.list();
+        expect(now.map(({ next }) => next)).toEqual(before.map(({ next }) => (next ?? 0) + 3_600_000));
+      },
+      { timeout: 40_000, every: 200 },
+    );
+  }, 60_000);
 });
