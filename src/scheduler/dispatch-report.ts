@@ -106,7 +106,8 @@ export class DispatchReport {
   }
 
   #refusal(): string | undefined {
-    if (this.#refused.length === 0) return undefined;
-    return `FENCED: ${this.#refused.length} buckets have fences of another leader or of another store; if nobody else leads them, run \`carillon fence adopt\``;
+    const count = this.#refused.length;
+    if (count === 0) return undefined;
+    return `FENCED: ${count === 1 ? '1 bucket has a fence' : `${count} buckets have fences`} of another leader or of another store; if nobody else leads there, run \`carillon fence adopt\``;
   }
 }

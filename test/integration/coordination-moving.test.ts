@@ -157,7 +157,7 @@ describe('an etcd that is not the one that it was', () => {
     await eventually(() => expect(scheduler.readiness().leading).toBe(true));
     const { epoch } = await state.read();
     await spine.client.hset(spine.keys.fence, 7, `1|${epoch?.id}|900000000|somebody`);
-    await eventually(() => expect(scheduler.readiness().reason).toMatch(/^FENCED: 1 buckets/));
+    await eventually(() => expect(scheduler.readiness().reason).toMatch(/^FENCED: 1 bucket has/));
     await spine.client.hdel(spine.keys.fence, '7');
     await eventually(() => expect(scheduler.readiness().ready).toBe(true), { timeout: 15_000 });
     expect(await spine.client.hget(spine.keys.fence, '7')).toMatch(/\|a$/);
