@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { BUCKETS } from '../../src/domain/buckets.js';
+import { Scheduler } from '../../src/scheduler/scheduler.js';
 import type { EtcdCluster } from '../../src/support/etcd-process.js';
 import { aJob } from '../support/builders.js';
 import { EtcdState, startMember } from '../support/etcd-cluster.js';
@@ -143,6 +144,18 @@ describe('partitions and instances', { timeout: 90_000 }, () => {
       stdout: '',
       stderr: 'error: west does not take part (NOT_FOUND). See its log.\n',
     });
+  });
+
+  test('check without etcd: whether a standalone scheduler leads', async ({ task }) => {
+    const town = await Town.of(task);
+    const { url, namespace, prefix } = town.spine;
+    const check = () => town.cli.run('--namespace', namespace, 'instances', 'check');
+    expect(await check()).toMatchObject({ code: 1, stderr: expect.stringContaining('no scheduler leads') });
+    const scheduler = new Scheduler({ redis: url, namespace, prefix });
+    await scheduler.start();
+    expect(await check()).toEqual({ code: 0, stdout: 'fit\n', stderr: '' });
+    await scheduler.stop();
+    expect((await check()).code).toBe(1);
   });
 
   test('one clear line for what is wrong', async ({ task }) => {
