@@ -42,7 +42,8 @@ export async function examineNamespace(
   const found = await checkKeys(all);
   looked.keys = found.keys;
   const readable = (part: string) => !found.unreadableParts.has(part);
-  const byEtcd = all.cluster !== undefined || (readable('fence') && (await isLedByEtcd(all)));
+  const byEtcd =
+    all.cluster !== undefined || (readable('fence') && readable('leader') && (await isLedByEtcd(all)));
   const led = all.cluster === undefined ? new Set<number>() : ledBuckets(await all.cluster());
   const context = {
     ...all,

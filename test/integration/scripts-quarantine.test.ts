@@ -147,6 +147,7 @@ describe('WRONG_LAYOUT: no script touches a namespace that was laid out otherwis
         recordZone('2024a', HOST_TIME_ZONES.offsetsOf('UTC'), NOW),
         'keep',
       ),
+    'adopt-epoch': bare('adopt-epoch', 'allow-oom'),
     'carry-zone': (spine) => new TimeZoneStore(spine.shard).beginCarrying(owned, 0, ['UTC']),
     'hold-leadership': (spine) => new HeartbeatScripts(spine.shard).hold('me', 0, 5000, true),
   };
