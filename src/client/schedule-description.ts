@@ -53,8 +53,14 @@ export function describeWhole(
   return {
     ...info,
     words: policyWords(info.definition),
-    lateness: latenessWords(info.definition),
+    lateness: latenessWords(info.definition, shortestPeriod(upcoming)),
     upcoming,
     recent,
   };
+}
+
+/** The shortest time between two of the ticks to come, ms. */
+function shortestPeriod(upcoming: readonly PreviewedTime[]): number | undefined {
+  const gaps = upcoming.slice(1).map(({ at }, i) => at - (upcoming[i] as PreviewedTime).at);
+  return gaps.length === 0 ? undefined : Math.min(...gaps);
 }

@@ -36,14 +36,22 @@ export function policyWords(policies: StoredPolicies): string[] {
   ];
 }
 
-/** How late a tick may start at most and still run: its lateness bound, as a sentence. */
-export function latenessWords(policies: StoredPolicies): string {
-  const grace = formatDuration(policies.grace ?? DEFAULT_GRACE);
+/** What a fail-over may take by the default settings of schedulers that etcd coordinates: 2 TTL + 2 s + poll, ms. */
+const FAIL_OVER = 23_000;
+
+/**
+ * How late a tick may start at most and still run: its lateness bound, in sentences.
+ * @param period the shortest time between two ticks as far as known, ms: no tick is waited for beyond its next one.
+ */
+export function latenessWords(policies: StoredPolicies, period = policies.every): string {
+  const grace = policies.grace ?? DEFAULT_GRACE;
   const window = formatDuration(policies.catchupWindow ?? DEFAULT_CATCHUP_WINDOW);
-  if (policies.missed === 'skip') {
-    return `A tick that nobody serves for ${grace} does not run; behind a backlog it runs until its next one is due.`;
-  }
-  return `A tick that nobody serves for ${grace} is caught up, at most ${window} late.`;
+  const bound =
+    policies.missed === 'skip'
+      ? `A tick that nobody serves for ${formatDuration(grace)} does not run; behind a backlog it runs until its next one is due.`
+      : `A tick that nobody serves for ${formatDuration(grace)} is caught up, at most ${window} late.`;
+  if (Math.min(grace, period ?? grace) >= FAIL_OVER) return bound;
+  return `${bound} One that falls into a fail-over from scheduler to scheduler, of up to ${formatDuration(FAIL_OVER)}, may be missed.`;
 }
 
 function timesWords({ cron, every, tz, gap, fold }: StoredPolicies): string {

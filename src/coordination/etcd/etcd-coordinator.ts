@@ -69,6 +69,7 @@ export class EtcdCoordinator extends Service implements Coordinator {
   #session: EtcdSession | undefined;
   /** The lease of the session before, to be ended for good. */
   #formerLease = '';
+  #ending: Promise<void> = Promise.resolve();
   #published = '';
   #progress: Progress;
   #draining = false;
@@ -140,7 +141,7 @@ export class EtcdCoordinator extends Service implements Coordinator {
     if (client === undefined) return;
     try {
       if (session?.isValid()) await this.#release(terms, 'it stopped').catch(() => undefined);
-      await session?.stop();
+      await Promise.all([this.#ending, session?.stop()]);
       if (this.#drainKey)
         await client
           .txn({ if: [], success: [{ delete: this.#keys.drain(this.#options.instanceId) }] })
@@ -231,7 +232,7 @@ export class EtcdCoordinator extends Service implements Coordinator {
     if (session === undefined) return;
     this.#formerLease = session.id;
     session.lose('another one follows');
-    void session.stop();
+    this.#ending = session.stop();
   }
 
   /** @throws CarillonError ID_IN_USE when another process that lives has our id. */

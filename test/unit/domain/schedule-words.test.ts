@@ -51,3 +51,14 @@ test('how late a tick may be and still run', () => {
     );
   }
 });
+
+test('a tick whose own grace or period is shorter than a fail-over may be missed in one', () => {
+  const stored = (over: Partial<ScheduleDefinition>) =>
+    checkSchedule({ cron: '@daily', missed: 'skip', ...over }, 'q:s');
+  const warned = 'of up to 23s, may be missed.';
+  expect(latenessWords(stored({ grace: '22s' }))).toContain(warned);
+  expect(latenessWords(stored({ grace: '23s' }))).not.toContain(warned);
+  expect(latenessWords(stored({ cron: undefined, every: '10s' }))).toContain(warned);
+  expect(latenessWords(stored({ missed: 'latest' }), 20_000)).toContain(warned);
+  expect(latenessWords(stored({}), 86_400_000)).not.toContain(warned);
+});
