@@ -117,7 +117,6 @@ describe('WRONG_LAYOUT: no script touches a namespace that was laid out otherwis
     'resume-job': (spine) => spine.jobs.resume('q', 'a', 'r'),
     'promote-job': (spine) => spine.jobs.promote('q', 'a', 'r'),
     'release-quarantine': (spine) => spine.jobs.releaseQuarantine('q', 'a', 'release', 'r'),
-    'adopt-epoch': bare('adopt-epoch', 'allow-oom'),
     'get-job': (spine) => spine.jobs.get('q', 'a'),
     'list-jobs': (spine) => spine.jobs.list(0, '0', {}),
     'list-due': (spine) => spine.jobs.listDue(0, 0, 10),
