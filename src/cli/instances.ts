@@ -11,7 +11,8 @@ import { settingsOf } from './settings.js';
 
 const DRAIN_HELP = `
 It finishes what it is doing, hands its partitions over and takes none, but keeps running: before an upgrade of its
-machine, say. SIGTERM does the same and ends it. --undo lets it take part again; so does starting it anew.
+machine, say. SIGTERM does the same and ends it. --undo lets it take part again; so does an orderly restart. The last one
+that could lead is refused, unless --force: nobody would lead then.
 
 Examples:
   carillon instances drain eu-1 --note 'new kernel'
@@ -38,6 +39,7 @@ export function addInstances(program: Command): void {
       .description('let an instance hand over what it leads, and take nothing')
       .option('--note <text>', 'why, for whoever looks')
       .option('--undo', 'let it take part again')
+      .option('--force', 'also when nobody else could lead')
       .addHelpText('after', DRAIN_HELP),
   ).action(drain);
 
@@ -73,7 +75,8 @@ export function instanceRows(view: ClusterView) {
 
 async function list(_flags: unknown, command: Command): Promise<void> {
   const settings = settingsOf(command);
-  const rows = await withKnownCluster(settings, async (_cluster, view) => instanceRows(view));
+  const view = await withKnownCluster(settings, async (_cluster, found) => found);
+  const rows = instanceRows(view);
   if (settings.json) return printJson({ namespace: settings.namespace, instances: rows });
   await printTable(
     ['instance', 'host', 'pid', 'started', 'fit', 'draining', 'leads', 'configured', 'versions'],
@@ -92,9 +95,19 @@ async function list(_flags: unknown, command: Command): Promise<void> {
     ]),
   );
   if (rows.length === 0) remark('no instance takes part');
+  for (const { instanceId } of view.drains) {
+    if (rows.some((row) => row.instanceId === instanceId)) continue;
+    remark(
+      `${plain(instanceId)} takes no part, and would not when it is started: drain ${plain(instanceId)} --undo`,
+    );
+  }
 }
 
-async function drain(id: string, flags: { note?: string; undo?: boolean }, command: Command): Promise<void> {
+async function drain(
+  id: string,
+  flags: { note?: string; undo?: boolean; force?: boolean },
+  command: Command,
+): Promise<void> {
   const settings = settingsOf(command);
   await withKnownCluster(settings, async ({ client, keys }, view) => {
     const { askToDrain, endDrain } = await import('../coordination/etcd/operator-changes.js');
@@ -107,6 +120,13 @@ async function drain(id: string, flags: { note?: string; undo?: boolean }, comma
     if (!view.members.some(({ instanceId }) => instanceId === id)) {
       throw notThere(id, 'does not take part', view.members);
     }
+    if (flags.force !== true && !othersCouldLead(view, id)) {
+      throw new CarillonError('CONFLICT', `nobody else could lead what ${id} leads`, {
+        field: 'id',
+        given: id,
+        todo: 'Start another instance first, or give --force.',
+      });
+    }
     await askToDrain(client, keys, id, { at: new Date().toISOString(), note: flags.note });
   });
   const asked = flags.undo !== true;
@@ -115,6 +135,14 @@ async function drain(id: string, flags: { note?: string; undo?: boolean }, comma
     asked
       ? `${plain(id)} was asked to hand over; \`carillon instances list\` shows when it leads nothing`
       : `${plain(id)} takes part again`,
+  );
+}
+
+/** Pure. */
+function othersCouldLead({ members, drains }: ClusterView, id: string): boolean {
+  return members.some(
+    ({ instanceId, fit, draining }) =>
+      instanceId !== id && fit && !draining && !drains.some((asked) => asked.instanceId === instanceId),
   );
 }
 

@@ -36,7 +36,7 @@ export interface AdoptPlan {
 }
 
 export interface AdoptOutcome extends AdoptPlan {
-  /** Buckets that somebody raised above it meanwhile. */
+  /** Buckets that somebody of another epoch raised above it meanwhile. */
   above: number[];
 }
 
@@ -92,12 +92,14 @@ export async function adoptFences(
       if (attempt < ATTEMPTS) continue;
       throw new Error('the epoch was changed by somebody else at the same time, again and again');
     }
-    const above: number[] = [];
+    const text = `${epoch.number}|${epoch.id}|`;
+    const notRaised: number[] = [];
     for (let first = 0; first < BUCKETS; first += STEP) {
-      above.push(
-        ...(await fences.raise(first, first + STEP - 1, `${epoch.number}|${epoch.id}|0|fence-adopt`)),
-      );
+      notRaised.push(...(await fences.raise(first, first + STEP - 1, `${text}0|fence-adopt`)));
     }
+    // Most were raised by leaders of this very epoch, who were quicker.
+    const found = notRaised.length > 0 ? await fences.read() : new Map<number, string>();
+    const above = notRaised.filter((bucket) => !found.get(bucket)?.startsWith(text));
     return { ...plan, above };
   }
 }

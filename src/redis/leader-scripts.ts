@@ -169,6 +169,18 @@ export class LeaderScripts {
     };
   }
 
+  /**
+   * Waits up to `ms` until a replica has what was written here, fences say. False when none has it by then; true when
+   * there is none to wait for.
+   */
+  async awaitReplica(ms: number): Promise<boolean> {
+    const { client } = this.shard;
+    // Who may not ask cannot wait either.
+    const role = (await client.call('ROLE').catch(() => [])) as Reply[];
+    if (asList(role[2] ?? []).length === 0) return true;
+    return (await client.wait(1, ms)) > 0;
+  }
+
   /** Probes a broken queue and moves on from `from`; `next.bucket` is 256 when all owned buckets are done. */
   async unparkQueue(
     owned: readonly OwnedRange[],

@@ -9,6 +9,8 @@ interface Served {
   refused: Set<number>;
 }
 
+/** ms that a take-over waits for a replica; what a failover takes back later is raised again. */
+const REPLICA_WAIT = 200;
 /** Refused buckets are asked for again after so many ms, for when their fences were adopted. */
 const ASK_AGAIN = 5000;
 
@@ -85,6 +87,11 @@ export class ServedTerms {
   async #takeOver(terms: readonly Term[]): Promise<void> {
     const ranges = terms.map(rangeOf);
     const reply = await this.scripts.takeOver(ranges);
+    if (!(await this.scripts.awaitReplica(REPLICA_WAIT))) {
+      this.logger.warn(
+        'the fences are raised, but no replica has them yet: a failover now would take them back',
+      );
+    }
     // Timers beyond the heads' horizon were nobody's to show until now.
     await this.scripts.refreshHeads(ranges);
     const refused = new Set([...reply.otherEpoch, ...reply.fenced]);

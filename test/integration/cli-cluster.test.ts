@@ -134,6 +134,29 @@ describe('partitions and instances', { timeout: 90_000 }, () => {
     });
   });
 
+  test('the last one that could lead is not drained by a slip; what is asked of one that is gone is told', async ({
+    task,
+  }) => {
+    const town = await Town.of(task);
+    const east = await town.start('east');
+    await town.led(8);
+    expect((await town.run('instances', 'drain', 'east')).stderr).toBe(
+      'error: nobody else could lead what east leads (CONFLICT). Start another instance first, or give --force.\n',
+    );
+    expect((await town.state.read()).drains).toEqual([]);
+    expect((await town.run('instances', 'drain', 'east', '--force')).code).toBe(0);
+    await eventually(async () => expect((await town.state.read()).partitions).toEqual([]), {
+      timeout: 15_000,
+    });
+    await east.scheduler.stop();
+    // As of one that was killed: an orderly end takes it back.
+    expect((await town.state.read()).drains).toEqual([]);
+    await town.state.put(town.state.keys.drain('east'), { at: new Date().toISOString() });
+    expect((await town.run('instances', 'list')).stderr).toContain(
+      'east takes no part, and would not when it is started',
+    );
+  });
+
   test('check is the exit code of an instance', async ({ task }) => {
     const town = await Town.of(task);
     await town.start('east');

@@ -52,13 +52,13 @@ test('three instances share 16 partitions, dispatch everything once, and hand ov
 
   const started = performance.now();
   await members[0]?.scheduler.stop();
-  const stopped = performance.now();
   await eventually(async () => {
     const shares = await etcd.shares();
     expect(shares.a).toBeUndefined();
     expect(shares).toEqual({ b: 8, c: 8 });
   });
-  console.log('stop', stopped - started, 'hand over', performance.now() - started);
+  // By themselves some 70 ms, on a machine that does other things too.
+  expect(performance.now() - started).toBeLessThan(1500);
   const more = names('k', 100);
   await spine.submit('q', due(more));
   await dispatched(spine, [...first, ...more]);

@@ -1,8 +1,11 @@
-import { expect, test } from 'vitest';
+import { Redis } from 'ioredis';
+import { expect, onTestFinished, test } from 'vitest';
 import { DispatchReport } from '../../src/scheduler/dispatch-report.js';
 import { IndexSweeper } from '../../src/scheduler/index-sweeper.js';
 import { aJob } from '../support/builders.js';
 import { eventually } from '../support/eventually.js';
+import { namespaceFor } from '../support/namespace.js';
+import { startRedis } from '../support/redis-server.js';
 import { NOW, Spine } from '../support/spine.js';
 import { LineLogger } from '../support/spine-scheduler.js';
 
@@ -72,3 +75,23 @@ test('the sweeper goes through the buckets that are led here, and wastes no roun
   await eventually(() => expect(swept.slice(0, 2)).toEqual([200, 201]));
   await sweeper.stop();
 });
+
+test('a take-over waits until a replica has the fences, and goes on without one that is silent', async ({
+  task,
+}) => {
+  const main = await startRedis();
+  const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(main.port)] });
+  const spine = await Spine.open({ url: main.url, namespace: namespaceFor(task) });
+  expect(await (await Spine.virtual(task)).leader.awaitReplica(1), 'without a replica').toBe(true);
+  await eventually(async () => expect(await spine.client.info('replication')).toContain('state=online'));
+  await lead(spine, 0, 255, 1);
+  expect(await spine.leader.awaitReplica(5000)).toBe(true);
+  const copy = new Redis(replica.url);
+  onTestFinished(() => copy.disconnect());
+  expect(await copy.hlen(spine.keys.fence)).toBe(256);
+  replica.sigstop();
+  await lead(spine, 0, 255, 2);
+  const asked = performance.now();
+  expect(await spine.leader.awaitReplica(200)).toBe(false);
+  expect(performance.now() - asked).toBeGreaterThan(150);
+}, 60_000);
