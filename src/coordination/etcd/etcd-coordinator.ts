@@ -1,17 +1,16 @@
-import { hostname } from 'node:os';
-import { CarillonError } from '../../domain/errors.js';
 import type { Logger } from '../../support/logger.js';
 import { pause } from '../../support/pause.js';
 import { Service } from '../../support/service.js';
 import type { Coordinator, Term } from '../coordinator.js';
 import { assignPartitions } from './assignment.js';
-import { type ClusterView, type InstanceVersions, type MemberRecord, readCluster } from './cluster-view.js';
+import { type ClusterView, type InstanceVersions, readCluster } from './cluster-view.js';
 import { createEpoch, epochText } from './epoch.js';
 import type { EtcdClient } from './etcd-client.js';
 import { EtcdKeys } from './etcd-keys.js';
 import { type FreePartition, FreePartitions } from './free-partitions.js';
 import { HeldTerm, partitionName } from './held-term.js';
 import { Standing } from './membership.js';
+import { OwnMember } from './own-member.js';
 import { type Claimant, claimPartition, releasePartitions } from './partition-claims.js';
 import { nextLayout } from './partition-layout.js';
 import { Progress } from './progress.js';
@@ -60,7 +59,7 @@ const REST_MAX = 1000;
 export class EtcdCoordinator extends Service implements Coordinator {
   readonly #options: EtcdCoordinatorOptions;
   readonly #keys: EtcdKeys;
-  readonly #startedAt: string;
+  readonly #member: OwnMember;
   readonly #listeners: (() => void)[] = [];
   readonly #terms = new Map<string, HeldTerm>();
   readonly #standing: Standing;
@@ -70,7 +69,6 @@ export class EtcdCoordinator extends Service implements Coordinator {
   /** The lease of the session before, to be ended for good. */
   #formerLease = '';
   #ending: Promise<void> = Promise.resolve();
-  #published = '';
   #progress: Progress;
   #draining = false;
   #drainKey = false;
@@ -88,7 +86,12 @@ export class EtcdCoordinator extends Service implements Coordinator {
     const { namespace, instanceId, ttl, settle, poll, monotonic } = options;
     this.#options = options;
     this.#keys = new EtcdKeys(namespace);
-    this.#startedAt = new Date(options.wall()).toISOString();
+    this.#member = new OwnMember(this.#keys, {
+      instanceId,
+      startedAt: this.#wallText(),
+      partitions: options.partitions,
+      versions: options.versions,
+    });
     // Two of them notice the same trouble up to a poll and two reads apart.
     this.#standing = new Standing(instanceId, { settle, confirm: poll + 2 * EVERY });
     this.#free = new FreePartitions(ttl / 5);
@@ -99,8 +102,9 @@ export class EtcdCoordinator extends Service implements Coordinator {
     return [...this.#terms.values()].filter((term) => term.isValid());
   }
 
+  /** One call that failed is none as long as the lease is trusted. */
   trouble(): string | undefined {
-    return this.#trouble;
+    return this.#session?.isTrusted() ? undefined : this.#trouble;
   }
 
   onChange(listener: () => void): void {
@@ -213,7 +217,7 @@ export class EtcdCoordinator extends Service implements Coordinator {
       if (this.#formerLease !== '') await client.revoke(this.#formerLease).catch(() => undefined);
       this.#formerLease = '';
       this.#draining = false;
-      await this.#register(client, session);
+      await this.#member.register(client, session.id);
     } catch (error) {
       await session.stop();
       throw error;
@@ -233,36 +237,6 @@ export class EtcdCoordinator extends Service implements Coordinator {
     this.#formerLease = session.id;
     session.lose('another one follows');
     this.#ending = session.stop();
-  }
-
-  /** @throws CarillonError ID_IN_USE when another process that lives has our id. */
-  async #register(client: EtcdClient, session: EtcdSession): Promise<void> {
-    const key = this.#keys.member(this.#options.instanceId);
-    const value = this.#memberValue(true);
-    const put = { put: key, value, lease: session.id };
-    const first = await client.txn({
-      if: [{ key, createRevision: 0 }],
-      success: [put],
-      failure: [{ get: key }],
-    });
-    this.#published = value;
-    const [other] = first.found;
-    if (first.succeeded || other === undefined || other.lease === session.id) return;
-    const { host, pid, startedAt } = JSON.parse(other.value) as MemberRecord;
-    if (host === hostname() && pid === process.pid && startedAt === this.#startedAt) {
-      // Our own, under a lease that could not be revoked.
-      await client.txn({
-        if: [{ key, modRevision: other.modRevision }],
-        success: [{ delete: key }],
-      });
-      await client.txn({ if: [{ key, createRevision: 0 }], success: [put] });
-      return;
-    }
-    throw new CarillonError(
-      'ID_IN_USE',
-      `another process (${pid} on ${host}) takes part as ${this.#options.instanceId}`,
-      { field: 'instanceId', todo: 'Give each instance an id of its own, or leave it out.' },
-    );
   }
 
   async #reconcile(client: EtcdClient, session: EtcdSession): Promise<number> {
@@ -288,7 +262,8 @@ export class EtcdCoordinator extends Service implements Coordinator {
     const wanted = free.filter(({ n }) => mine.has(n));
     const ready = settlesIn <= 0 ? wanted.filter((partition) => partition.in <= 0) : [];
     await Promise.all([this.#handOver(surplus), this.#claimAll(client, session, view, ready)]);
-    await this.#publish(client, session, me.createRevision);
+    const state = { fit: this.#progress.isFit(monotonic()), draining: this.#draining };
+    await this.#member.publish(client, session.id, me.createRevision, state);
     const waits = view.members.map((member) => this.#standing.settlesIn(member.instanceId));
     return Math.max(10, Math.min(EVERY, ...[...waits, ...wanted.map((p) => p.in)].filter((ms) => ms > 0)));
   }
@@ -414,34 +389,6 @@ export class EtcdCoordinator extends Service implements Coordinator {
     await releasePartitions(client, this.#keys, terms, { instanceId, lease, at: this.#wallText() }, reason);
   }
 
-  async #publish(client: EtcdClient, session: EtcdSession, createRevision: number): Promise<void> {
-    const { instanceId, monotonic } = this.#options;
-    const value = this.#memberValue(this.#progress.isFit(monotonic()));
-    if (value === this.#published) return;
-    const key = this.#keys.member(instanceId);
-    await client.txn({
-      if: [{ key, createRevision }],
-      success: [{ put: key, value, lease: session.id }],
-    });
-    this.#published = value;
-  }
-
-  #memberValue(fit: boolean): string {
-    const { instanceId, partitions, versions } = this.#options;
-    const record: MemberRecord = {
-      instanceId,
-      host: hostname(),
-      pid: process.pid,
-      startedAt: this.#startedAt,
-      partitions,
-      versions,
-      fit,
-      ...(fit ? {} : { unfitReason: 'its loop has completed no script for half a TTL' }),
-      draining: this.#draining,
-    };
-    return JSON.stringify(record);
-  }
-
   #term(
     partition: { count: number; n: number },
     token: number,
@@ -475,6 +422,6 @@ export class EtcdCoordinator extends Service implements Coordinator {
   #told(trouble: string | undefined): void {
     if (trouble === this.#trouble) return;
     this.#trouble = trouble;
-    if (trouble !== undefined) this.#options.logger.error(`takes no part: ${trouble}`);
+    if (trouble !== undefined) this.#options.logger.error(`coordination by etcd: ${trouble}`);
   }
 }
