@@ -1,3 +1,4 @@
+import { CarillonError, isCarillonError } from '../../domain/errors.js';
 import type { Logger } from '../../support/logger.js';
 import { pause } from '../../support/pause.js';
 import { Service } from '../../support/service.js';
@@ -71,8 +72,11 @@ export class EtcdCoordinator extends Service implements Coordinator {
   #ending: Promise<void> = Promise.resolve();
   #progress: Progress;
   #draining = false;
+  #assignment: { input: string; owners: readonly string[] } = { input: '', owners: [] };
   #drainKey = false;
   #trouble: string | undefined = 'it has not joined yet';
+  /** The trouble is that etcd did not answer, which says little while the lease is trusted. */
+  #passing = false;
   #rest: () => Promise<void> = async () => undefined;
   #poked = false;
   #wake: () => void = () => undefined;
@@ -102,9 +106,9 @@ export class EtcdCoordinator extends Service implements Coordinator {
     return [...this.#terms.values()].filter((term) => term.isValid());
   }
 
-  /** One call that failed is none as long as the lease is trusted. */
+  /** An etcd that did not answer is none as long as the lease is trusted. */
   trouble(): string | undefined {
-    return this.#session?.isTrusted() ? undefined : this.#trouble;
+    return this.#passing && this.#session?.isTrusted() ? undefined : this.#trouble;
   }
 
   onChange(listener: () => void): void {
@@ -192,6 +196,7 @@ export class EtcdCoordinator extends Service implements Coordinator {
       this.#told(undefined);
       return next;
     } catch (error) {
+      this.#passing = isCarillonError(error, 'ETCD_UNAVAILABLE');
       this.#told(error instanceof Error ? error.message : String(error));
       return EVERY;
     }
@@ -246,6 +251,12 @@ export class EtcdCoordinator extends Service implements Coordinator {
     if (me?.lease !== session.id) {
       session.lose('its member key is gone');
       return 0;
+    }
+    for (const key of [this.#keys.epoch, this.#keys.layout]) {
+      if (!view.unreadable.includes(key)) continue;
+      throw new CarillonError('BAD_RECORD', `the key ${key} in etcd cannot be read`, {
+        todo: 'Delete it; the epoch then needs `carillon fence adopt`.',
+      });
     }
     if (view.epoch === undefined) {
       await createEpoch(client, this.#keys);
@@ -333,7 +344,7 @@ export class EtcdCoordinator extends Service implements Coordinator {
       member.instanceId === instanceId ? { ...member, draining: this.#draining } : member,
     );
     const { all, settled } = this.#standing.candidates(members);
-    const owner = assignPartitions(all, count);
+    const owner = this.#assigned(all, count);
     const settledOwner = settled.length === all.length ? owner : assignPartitions(settled, count);
     const mine = new Set<number>();
     const kept = new Set<string>();
@@ -342,6 +353,15 @@ export class EtcdCoordinator extends Service implements Coordinator {
       if (owner[n] === instanceId || settledOwner[n] === instanceId) kept.add(partitionName({ count, n }));
     }
     return { mine, kept };
+  }
+
+  /** Computed when the members have changed, not each second. */
+  #assigned(instances: readonly string[], count: number): readonly string[] {
+    const input = JSON.stringify([count, ...instances]);
+    if (this.#assignment.input !== input) {
+      this.#assignment = { input, owners: assignPartitions(instances, count) };
+    }
+    return this.#assignment.owners;
   }
 
   async #claimAll(
