@@ -176,6 +176,36 @@ describe('trust', () => {
   });
 });
 
+test('a member of etcd that dies, then another that freezes, cost no term', async ({ task }) => {
+  const cluster = await startTestEtcd({ members: 3 });
+  const ttl = 10_000;
+  const { led, coordinator } = await startCoordinator('a', {
+    hosts: cluster.hosts,
+    namespace: namespaceFor(task),
+    ttl,
+  });
+  await eventually(() => expect(led()).toEqual(ALL));
+  const terms = coordinator.terms();
+  const untouched = async (ms: number) => {
+    const until = performance.now() + ms;
+    await eventually(
+      () => {
+        if (terms.some((term) => !term.isValid())) throw new Error('a term ended');
+        return performance.now() > until;
+      },
+      { timeout: ms + 5000, every: 20 },
+    );
+    expect(coordinator.terms()).toEqual(terms);
+  };
+  // The one in use comes first.
+  await cluster.members[0]?.kill9();
+  await untouched(3000);
+  await cluster.members[0]?.restart();
+  // Not thawed again: etcd may then end leases that are alive.
+  cluster.members[1]?.signal('SIGSTOP');
+  await untouched(ttl + 1000);
+}, 60_000);
+
 describe('acquiring', () => {
   test('an answer that was lost on the way is recognised by the lease', async ({ task }) => {
     const { state, start } = setup(task);
@@ -247,6 +277,25 @@ describe('acquiring', () => {
       await eventually(() => expect(leader.led()).toEqual(ALL));
     }
   }, 60_000);
+
+  test.each([
+    ['epoch', 'no JSON'],
+    ['epoch', '{"number":0,"id":"x"}'],
+    ['layout', '{"partitions":257}'],
+  ] as const)(
+    '%s that cannot be read (%s): nothing is led, and it is said which key',
+    async (name, value) => {
+      const { state, start } = setup({ name: `unreadable ${name}` });
+      const key = state.keys[name];
+      await state.client.txn({ if: [], success: [{ put: key, value }] });
+      const { led, coordinator } = await start('a');
+      expect(coordinator.trouble()).toBe(`the key ${key} in etcd cannot be read`);
+      expect(led()).toEqual([]);
+      await state.delete(key);
+      await eventually(() => expect(led()).toEqual(ALL));
+      expect(coordinator.trouble()).toBeUndefined();
+    },
+  );
 
   test('two processes of one id: the second takes no part, and says why', async ({ task }) => {
     const { state, start } = setup(task);

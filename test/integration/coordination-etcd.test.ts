@@ -1,9 +1,11 @@
+import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
 import { aJob } from '../support/builders.js';
 import { EtcdState, startMember } from '../support/etcd-cluster.js';
 import { startTestEtcd } from '../support/etcd-server.js';
 import { eventually } from '../support/eventually.js';
 import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
+import { spawnNode } from '../support/node-process.js';
 import { Spine } from '../support/spine.js';
 import { expectHealthy } from '../support/spine-doctor.js';
 
@@ -63,4 +65,19 @@ test('three instances share 16 partitions, dispatch everything once, and hand ov
   await spine.submit('q', due(more));
   await dispatched(spine, [...first, ...more]);
   await expectHealthy(spine, 'fence', 'leader');
+}, 60_000);
+
+test('started and stopped again and again it leaves nothing open: its process ends by itself', async ({
+  task,
+}) => {
+  const prefix = namespaceFor(task);
+  const options = { redis: sharedRedisUrl(), prefix, namespace: prefix, etcd: { hosts }, settle: 0 };
+  const script = fileURLToPath(new URL('../fixtures/start-and-stop.ts', import.meta.url));
+  const child = spawnNode(script, [JSON.stringify(options), '20']);
+  await child.waitForLine('stopped', 60_000);
+  const stopped = performance.now();
+  expect((await child.exited).code).toBe(0);
+  expect(performance.now() - stopped).toBeLessThan(5000);
+  const { members, partitions } = await new EtcdState(hosts, prefix).read();
+  expect([members, partitions]).toEqual([[], []]);
 }, 60_000);

@@ -114,6 +114,28 @@ test('an adopt that is cut off after any call is finished by the next, under one
   }
 });
 
+test('an epoch that somebody else writes at the same time is read again, and given up after a while', async ({
+  task,
+}) => {
+  const { spine, state } = await setup(task);
+  await spine.client.hset(spine.keys.fence, 1, '1|foreign|9|h');
+  const store = new FenceStore(spine.shard);
+  const source = new EtcdEpoch(state.client, state.keys);
+  let writers = 2;
+  const busy = {
+    read: () => source.read(),
+    raise: async (to: { number: number; id: string }) => {
+      if (writers-- > 0) await state.put(state.keys.epoch, { number: 1, id: `other${writers}` });
+      return source.raise(to);
+    },
+  };
+  expect(await adoptFences(busy, store, 'abcd0123')).toMatchObject({ epoch: { number: 2, id: 'abcd0123' } });
+  expect((await state.read()).epoch).toMatchObject({ number: 2, id: 'abcd0123' });
+  await spine.client.hset(spine.keys.fence, 1, '7|foreign|9|h');
+  writers = Number.POSITIVE_INFINITY;
+  await expect(adoptFences(busy, store, 'abcd0124')).rejects.toThrow('somebody else');
+});
+
 describe('an etcd that is not the one that it was', () => {
   test('wiped under running instances: dispatch stops with a clear reason until it is adopted', async ({
     task,
