@@ -4,6 +4,7 @@
 #   scripts/setup.sh                  everything: redis-server, etcd, npm packages, build
 #   scripts/setup.sh redis            only what running needs: redis-server, npm packages, build
 #   scripts/setup.sh etcd             only what several schedulers need: etcd, npm packages, build
+#   scripts/setup.sh faketime         only libfaketime, for the tests of a wall clock that leaps, npm packages, build
 #   scripts/setup.sh --no-build ...   the same without the build
 #
 # Works as root without sudo, and as a user with it.
@@ -15,9 +16,9 @@ PARTS=''
 for argument in "$@"; do
   case $argument in
     --no-build) BUILD=no ;;
-    redis | etcd) PARTS="$PARTS $argument" ;;
+    redis | etcd | faketime) PARTS="$PARTS $argument" ;;
     *)
-      echo "setup: unknown argument '$argument'. Use: scripts/setup.sh [--no-build] [redis] [etcd]" >&2
+      echo "setup: unknown argument '$argument'. Use: scripts/setup.sh [--no-build] [redis] [etcd] [faketime]" >&2
       exit 2
       ;;
   esac
@@ -119,6 +120,11 @@ setup_etcd() {
     3.[4-9].* | 3.[1-9][0-9]*.* | [4-9].*) say "$binary $version" ;;
     *) fail "$binary has version '$version'; Carillon needs 3.4 or later. Name a newer one in CARILLON_ETCD_SERVER" ;;
   esac
+}
+
+# Nothing that runs needs it: where no package manager has it, its test is skipped.
+setup_faketime() {
+  has faketime || (install_package faketime faketime libfaketime libfaketime libfaketime) || say 'going on without faketime'
 }
 
 setup_npm() {

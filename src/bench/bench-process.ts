@@ -48,9 +48,18 @@ export class BenchProcess {
   }
 
   async stop(): Promise<void> {
+    await this.#end('SIGTERM');
+  }
+
+  /** As by a power cut of the process. */
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL');
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const exited = once(this.#child, 'exit');
-    this.#child.kill('SIGTERM');
+    this.#child.kill(signal);
     await exited;
   }
 }

@@ -1,58 +1,32 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, realpath } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import type { Writable } from 'node:stream';
 import { Redis } from 'ioredis';
 import { freePort, type RedisProcess, startRedisProcess } from '../support/redis-process.js';
-
-/**
- * Outlives this process by an instant. It is told the server's pid, and `well` when that has ended; at the end of the
- * pipe, which comes however we die, it kills a server that still runs and removes the data.
- */
-const GUARD = `
-trap '' INT TERM HUP
-pid=''
-while read -r word; do
-  case $word in
-    well) pid='' ;;
-    *) pid=$word ;;
-  esac
-done
-[ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null
-rm -rf "$1"
-`;
+import { BenchGuard } from './bench-guard.js';
 
 /** A redis-server of the bench's own: AOF everysec, as in production; no rewrite of it comes between two sides. */
 export class BenchRedis {
   private constructor(
     private readonly server: RedisProcess,
-    private readonly guard: ChildProcessByStdio<Writable, null, null>,
+    private readonly guard: BenchGuard,
     readonly client: Redis,
   ) {}
 
   /** @throws CarillonError UNSAFE_REDIS without a redis-server, REDIS_UNAVAILABLE when it does not start */
   static async start(): Promise<BenchRedis> {
-    const dir = await realpath(await mkdtemp(join(tmpdir(), 'carillon-bench-')));
-    const guard = spawn('/bin/sh', ['-c', GUARD, 'sh', dir], {
-      detached: true,
-      stdio: ['pipe', 'ignore', 'ignore'],
-    });
+    const guard = await BenchGuard.start();
     try {
       const server = await startRedisProcess({
         port: (await freePort(0)) ?? 0,
-        dir,
+        dir: guard.dir,
         appendfsync: 'everysec',
         settings: { 'auto-aof-rewrite-percentage': '0' },
-        onSpawn: (pid) => guard.stdin.write(`${pid}\n`),
+        onSpawn: (pid) => guard.owns(pid),
         instead: 'or name another in CARILLON_REDIS_SERVER.',
         taken: 'Start the bench again.',
         again: 'Start the bench again; it needs room for its data in the folder of temporary files.',
       });
       return new BenchRedis(server, guard, new Redis(server.url));
     } catch (error) {
-      guard.stdin.end('well\n');
+      await guard.end();
       throw error;
     }
   }
@@ -92,8 +66,6 @@ export class BenchRedis {
   async stop(): Promise<void> {
     this.client.disconnect();
     await this.server.stop();
-    const ended = once(this.guard, 'exit');
-    this.guard.stdin.end('well\n');
-    await ended;
+    await this.guard.end();
   }
 }

@@ -1,14 +1,14 @@
 import type { BenchRedis } from './bench-redis.js';
-import type { BenchResult } from './figures.js';
+import type { BenchResult, OwnResult } from './figures.js';
 
-/** One measurement of Carillon beside BullMQ's own delayed jobs. */
+/** One measurement of Carillon, beside BullMQ's own delayed jobs where they have the like. */
 export interface Bench {
   /** How many jobs, and rounds, unless it is said otherwise. */
   readonly jobs: number;
   readonly rounds: number;
   /** What it measures, in a few words. */
   readonly says: string;
-  run(redis: BenchRedis, jobs: number, rounds: number): Promise<BenchResult>;
+  run(redis: BenchRedis, jobs: number, rounds: number): Promise<BenchResult | OwnResult>;
 }
 
 /** What `carillon bench` offers; each is loaded when it runs. */
@@ -36,5 +36,11 @@ export const BENCHES: Readonly<Record<string, Bench>> = {
     rounds: 3,
     says: 'lag at 50 jobs a second',
     run: async (...args) => (await import('./steady.js')).steady(...args),
+  },
+  failover: {
+    jobs: 200,
+    rounds: 3,
+    says: 'three schedulers on etcd: take-over, hand-over, joining, scaling; jobs a second',
+    run: async (...args) => (await import('./failover.js')).failover(...args),
   },
 };

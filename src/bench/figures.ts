@@ -15,6 +15,14 @@ export interface BenchResult {
   ratio: number | null;
 }
 
+/** What a bench prints that BullMQ has no side in: figures of its own by group, each the worst of all rounds. */
+export interface OwnResult {
+  name: string;
+  jobs: number;
+  rounds: number;
+  [figure: string]: string | number | Figures;
+}
+
 /**
  * Measures both sides in turn, the first one changing from round to round, so that a machine that gets slower or
  * faster does so for both.
@@ -50,6 +58,14 @@ export function medians(rounds: readonly Figures[]): Figures {
   const names = Object.keys(rounds[0] ?? {});
   return rounded(
     Object.fromEntries(names.map((name) => [name, median(rounds.map((round) => round[name] ?? NaN))])),
+  );
+}
+
+/** The greatest of each figure over the rounds: what a promise is held against. */
+export function worst(rounds: readonly Figures[]): Figures {
+  const names = Object.keys(rounds[0] ?? {});
+  return rounded(
+    Object.fromEntries(names.map((name) => [name, Math.max(...rounds.map((round) => round[name] ?? NaN))])),
   );
 }
 

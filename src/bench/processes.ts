@@ -1,9 +1,10 @@
+import type { SchedulerOptions } from '../config/scheduler-options.js';
 import { BenchProcess } from './bench-process.js';
 import type { WorkerReport } from './stock-worker.js';
 
-/** A scheduler, which leads. */
-export function startScheduler(url: string): Promise<BenchProcess> {
-  return BenchProcess.start('scheduler-process', url);
+/** A scheduler, which leads, alone unless `options` say otherwise. */
+export function startScheduler(url: string, options: SchedulerOptions = {}): Promise<BenchProcess> {
+  return BenchProcess.start('scheduler-process', url, JSON.stringify(options));
 }
 
 /** @param between ms between the due times of two jobs that follow each other. */

@@ -69,7 +69,8 @@ ${list.join('\n')}
 
 Each starts a redis-server of its own in a temporary folder; yours is not touched, --redis and --prefix mean nothing here.
 Carillon and BullMQ's own delayed jobs are measured in turns, figures are medians; with --json the last line is one object
-{ name, jobs, rounds, carillon, bullmq, ratio }. CARILLON_REDIS_SERVER names another redis-server than the one in PATH.
+{ name, jobs, rounds, carillon, bullmq, ratio }; failover has no other side, and prints the worst of its rounds.
+CARILLON_REDIS_SERVER names another redis-server than the one in PATH.
 
 Examples:
   carillon bench submit

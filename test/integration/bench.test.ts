@@ -47,6 +47,24 @@ describe('each bench runs small and prints its figures', { timeout: 120_000 }, (
     expect(Object.keys(result.carillon)).toEqual(['lagP50Ms', 'lagP99Ms', 'lagMaxMs']);
   });
 
+  test('failover', async () => {
+    const bench = spawnNode(MAIN, ['failover', '--jobs', '100', '--rounds', '1', '--json']);
+    const { code } = await bench.exited;
+    expect(code, bench.stderr).toBe(0);
+    const result = JSON.parse(bench.lines.at(-1) ?? '');
+    expect(result).toMatchObject({ name: 'failover', jobs: 100, rounds: 1, ttlMs: 10_000 });
+    expect(result).toMatchObject({ lost: 0, doubled: 0, early: 0 });
+    for (const figure of [
+      result.kill.takeoverMs,
+      result.drain.handoverMs,
+      result.join.settledMs,
+      result.scale.upMs,
+      result.scale.downMs,
+    ]) {
+      expect(figure, JSON.stringify(result)).toBeGreaterThan(0);
+    }
+  });
+
   test('pop', async () => {
     expect(Object.keys((await run('pop', 20_000)).carillon)).toEqual([
       'microsecondsAt10k',

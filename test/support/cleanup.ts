@@ -10,15 +10,26 @@ interface Entry {
 const ofFile = new Set<Entry>();
 const ofTest = new Set<Entry>();
 let testsRunning = 0;
+let keptByFile = false;
 
 /** Registers `stop` for the end of the running test, or of the file if none runs. Returns a function that takes it back. */
 export function onCleanup(label: string, stop: () => Promise<void> | void): () => void {
   const entry = { label, stop };
-  const scope = testsRunning > 0 ? ofTest : ofFile;
+  const scope = testsRunning > 0 && !keptByFile ? ofTest : ofFile;
   scope.add(entry);
   return () => {
     scope.delete(entry);
   };
+}
+
+/** What `start` registers before it returns lives as long as the file, though a test starts it. */
+export function keepForFile<T>(start: () => T): T {
+  keptByFile = true;
+  try {
+    return start();
+  } finally {
+    keptByFile = false;
+  }
 }
 
 export function testStarts(): void {

@@ -20,6 +20,10 @@ interface Orders {
   readonly framed: boolean;
   /** Extra latency of a direction, in milliseconds. */
   delayOf(direction: Direction): number;
+  /** Whether bytes that go this way are thrown away now. */
+  loses(direction: Direction): boolean;
+  /** Whether this request, and what follows it, shall wait. */
+  holds(request: Buffer): boolean;
   /** The order that wants the reply to this request dropped, if any. */
   claim(request: Buffer): DropOrder | undefined;
 }
@@ -32,6 +36,8 @@ export class FaultLink {
   /** One entry a request without reply yet; the order, if its reply is to be dropped. */
   #unanswered: (DropOrder | undefined)[] = [];
   #cut = false;
+  /** Bytes of it were thrown away: what would come now makes no sense to either side. */
+  torn = false;
 
   constructor(
     private readonly client: Socket,
@@ -76,6 +82,7 @@ export class FaultLink {
 
   #upward(chunk: Buffer): void {
     for (const frame of this.orders.framed ? this.#requests.push(chunk) : [chunk]) {
+      if (this.orders.framed && this.orders.holds(frame)) this.gates.up.close();
       this.#send('up', frame, () => this.#unanswered.push(this.orders.claim(frame)));
     }
   }
@@ -101,6 +108,10 @@ export class FaultLink {
     const to = direction === 'up' ? this.server : this.client;
     this.gates[direction].put(() => {
       if (this.#cut || to.destroyed) return;
+      if (this.torn || this.orders.loses(direction)) {
+        this.torn = true;
+        return;
+      }
       before?.();
       to.write(bytes);
     }, this.orders.delayOf(direction));

@@ -23,6 +23,8 @@ export class FaultProxy {
   #links = new Set<FaultLink>();
   #delay: Record<Direction, number> = { up: 0, down: 0 };
   #paused = new Set<Direction>();
+  #losing = new Set<Direction>();
+  #held: { matching: string | RegExp; requests: number } | undefined;
   #claims: ((request: Buffer) => DropOrder | undefined)[] = [];
   #cleanup: (() => void) | undefined;
 
@@ -64,10 +66,29 @@ export class FaultProxy {
    * accepted. What was sent meanwhile arrives after `resume()`, as TCP would re-send it.
    */
   pause(direction: Direction | 'both' = 'both'): void {
-    for (const way of direction === 'both' ? (['up', 'down'] as const) : [direction]) {
+    for (const way of ways(direction)) {
       this.#paused.add(way);
       for (const link of this.#links) link.gates[way].close();
     }
+  }
+
+  /**
+   * Bytes that go that way are thrown away. A connection that lost some is reset by `resume()`: what it was sent never
+   * arrives, unlike after {@link pause}.
+   */
+  lose(direction: Direction | 'both' = 'both'): void {
+    for (const way of ways(direction)) this.#losing.add(way);
+  }
+
+  /**
+   * Each connection stops at its next request whose bytes, read as latin1, contain this text or match this pattern: it
+   * and what follows it reach the server after `resume()`.
+   * @returns how many requests wait so far.
+   */
+  hold(matching: string | RegExp): { readonly requests: number } {
+    if (this.options.protocol === 'raw') throw new Error("hold needs the protocol 'redis'");
+    this.#held = { matching, requests: 0 };
+    return this.#held;
   }
 
   /** A black hole for the connections that are open now; new ones work. */
@@ -78,10 +99,13 @@ export class FaultProxy {
     }
   }
 
-  /** Ends `suspend()`, `pause()` and `freezeOpen()`. */
+  /** Ends `suspend()`, `pause()`, `lose()`, `hold()` and `freezeOpen()`. */
   async resume(): Promise<void> {
     this.#paused.clear();
-    for (const link of this.#links) {
+    this.#losing.clear();
+    this.#held = undefined;
+    for (const link of [...this.#links]) {
+      if (link.torn) link.reset();
       link.gates.up.open();
       link.gates.down.open();
     }
@@ -149,11 +173,19 @@ export class FaultProxy {
     const link = new FaultLink(client, server, {
       framed: this.options.protocol !== 'raw',
       delayOf: (direction) => this.#delay[direction],
+      loses: (direction) => this.#losing.has(direction),
+      holds: (request) => this.#holds(request),
       claim: (request) => this.#claim(request),
     });
     for (const direction of this.#paused) link.gates[direction].close();
     this.#links.add(link);
     link.whenClosed(() => this.#links.delete(link));
+  }
+
+  #holds(request: Buffer): boolean {
+    if (this.#held === undefined || !matches(request, this.#held.matching)) return false;
+    this.#held.requests += 1;
+    return true;
   }
 
   #claim(request: Buffer): DropOrder | undefined {
@@ -163,6 +195,10 @@ export class FaultProxy {
     }
     return undefined;
   }
+}
+
+function ways(direction: Direction | 'both'): readonly Direction[] {
+  return direction === 'both' ? ['up', 'down'] : [direction];
 }
 
 function matches(request: Buffer, matching: string | RegExp | undefined): boolean {

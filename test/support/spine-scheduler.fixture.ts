@@ -1,6 +1,7 @@
 /**
  * A scheduler in a process of its own: `spine-scheduler.fixture.ts '<SchedulerOptions as JSON>'`. Standard output has
- * one line an event: what it logs, and its readiness whenever that changes.
+ * one line an event: what it logs, and its readiness whenever that changes. `block <ms>` on standard input keeps its event
+ * loop busy for so long.
  */
 import type { SchedulerOptions } from '../../src/config/scheduler-options.js';
 import { Scheduler } from '../../src/scheduler/scheduler.js';
@@ -25,6 +26,14 @@ const scheduler = new Scheduler({ ...(JSON.parse(process.argv[2] ?? '{}') as Sch
 process.once('SIGTERM', () => {
   clearInterval(watch);
   void scheduler.stop().then(() => process.stdout.write('stopped\n'));
+});
+// It must not keep a scheduler alive that has stopped.
+const input = process.stdin as typeof process.stdin & { unref?: () => void };
+input.unref?.();
+input.on('data', (line: Buffer) => {
+  const [, ms] = /^block (\d+)/.exec(line.toString()) ?? [];
+  const until = performance.now() + Number(ms ?? 0);
+  while (performance.now() < until);
 });
 await scheduler.start();
 process.stdout.write('started\n');

@@ -124,6 +124,52 @@ describe('a one-way black hole', () => {
   });
 });
 
+test('lost bytes never arrive, and their connection ends with the loss', async () => {
+  const { proxy, redis, direct } = await setup({ maxRetriesPerRequest: 0 });
+  await redis.ping();
+  proxy.lose('up');
+  const lost = redis.set('k', 'lost');
+  expect(await Promise.race([lost, direct.ping()])).toBe('PONG');
+  await proxy.resume();
+  await expect(lost).rejects.toThrow();
+  await eventually(async () => (await redis.ping()) === 'PONG');
+  expect(await direct.get('k')).toBeNull();
+});
+
+test('a reply that is lost: carried out, unknown to the client', async () => {
+  const { proxy, redis, direct } = await setup({ maxRetriesPerRequest: 0 });
+  await redis.ping();
+  proxy.lose('down');
+  const unknown = redis.incr('counter');
+  await eventually(async () => (await direct.get('counter')) === '1');
+  expect(await Promise.race([unknown, direct.ping()])).toBe('PONG');
+  await proxy.resume();
+  await expect(unknown).rejects.toThrow();
+  expect(await direct.get('counter')).toBe('1');
+});
+
+test('a request that is held, and what follows it, arrive after resume; other connections go on', async () => {
+  const { proxy, redis, direct } = await setup();
+  const other = client(proxy.url);
+  await Promise.all([redis.ping(), other.ping()]);
+  const held = proxy.hold(/incr/i);
+  const calls = [redis.set('a', '1'), redis.incr('counter'), redis.set('b', '1')];
+  await eventually(() => held.requests === 1);
+  await other.set('c', '1');
+  expect(await direct.mget('a', 'counter', 'b', 'c')).toEqual(['1', null, null, '1']);
+  await proxy.resume();
+  expect(await Promise.all(calls)).toEqual(['OK', 1, 'OK']);
+});
+
+test('a connection that lost nothing outlives a loss', async () => {
+  const { proxy, redis } = await setup();
+  await redis.ping();
+  proxy.lose();
+  await proxy.resume();
+  expect(await redis.ping()).toBe('PONG');
+  expect(proxy.accepted).toBe(1);
+});
+
 test('delay adds latency each way and keeps the order', async () => {
   const { proxy, redis } = await setup();
   await redis.ping();

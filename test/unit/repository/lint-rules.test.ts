@@ -34,7 +34,7 @@ const MAY_IMPORT: Record<Folder, readonly Folder[]> = {
   client: ['domain', 'support', 'config', 'redis', 'queue'],
   worker: ['domain', 'support', 'config', 'redis', 'queue'],
   server: ['domain', 'support', 'config', 'redis', 'queue', 'coordination', 'scheduler', 'client', 'worker'],
-  bench: ['domain', 'support', 'queue', 'client', 'scheduler'],
+  bench: ['domain', 'support', 'config', 'redis', 'queue', 'coordination', 'scheduler', 'client'],
   cli: FOLDERS,
 };
 

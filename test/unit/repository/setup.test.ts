@@ -177,6 +177,19 @@ test('without an argument it is everything: Redis and etcd', () => {
   expect(old.status).toBe(1);
 });
 
+test('faketime is installed where a package manager has it, and done without elsewhere', () => {
+  const machine = new Machine('root')
+    .bringing('apt-get', 'faketime', 'faketime', '0.9.10')
+    .command('apt-cache');
+  const first = machine.run(['--no-build', 'faketime']);
+  expect(first.calls).toContain('apt-get install -y -q --no-install-recommends faketime');
+  expect(first.status).toBe(0);
+  expect(machine.run(['--no-build', 'faketime']).calls.join()).not.toContain('apt-get');
+  const without = new Machine('root').run(['--no-build', 'faketime']);
+  expect(without.output).toContain('going on without faketime');
+  expect(without.status).toBe(0);
+});
+
 test('npm ci runs when node_modules is not what the lock file says, and only then', () => {
   const machine = new Machine('root').command('redis-server', 'echo "Redis server v=7.0.0 sha=0"');
   expect(machine.run().calls).toContain(NPM_CI);
