@@ -2,13 +2,13 @@
 -- purpose  moves due runs of the owned buckets into their BullMQ queues, each bucket under its fence
 -- flags    deny-oom, allow-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
--- args     1 tag text; 2 layout text; 3 base text; 4 namespace text; 5 owned bytes; 6 limit count; 7 bytes count; 8 prove bool; 9 latest ms(0 none)
--- returns  OK now popped nextHead planned fenced lower trouble bytes took(us) taken past(us) | CLOCK_JUMP now | WRONG_LAYOUT
+-- args     1 tag text; 2 layout text; 3 base text; 4 namespace text; 5 owned bytes; 6 limit count; 7 bytes count; 8 prove bool; 9 latest ms(0 none); 10 planning bool
+-- returns  OK now popped nextHead planned fenced lower trouble bytes took(us) taken past(us) working | CLOCK_JUMP now | WRONG_LAYOUT
 -- cost     O(n log N) for n <= limit records, limit <= 500, bytes <= 1 MB
 
 local tag, layout, base, namespace = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local owned, limit, byteLimit, prove = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
-local latest = tonumber(ARGV[9])
+local latest, planning = tonumber(ARGV[9]), ARGV[10] == '1'
 local startedAt = redis.call('TIME')
 
 --- @include "clock"
@@ -23,14 +23,18 @@ local startedAt = redis.call('TIME')
 --- @include "fence-order"
 --- @include "owned"
 --- @include "quarantine"
---- @include "take-due"
+--- @include "our-run"
 --- @include "plain-tick"
 --- @include "judge-due"
--- In a block: a Lua function may have 200 locals, and of these only one is called here.
-local serve
+-- In blocks: a Lua function may have 200 locals, and of these few are called here.
+local serve, dueHeads, takeRecords
 do
 --- @include "serve-schedule"
   serve = serveSchedule
+end
+do
+--- @include "take-due"
+  dueHeads, takeRecords = findDue, takeDue
 end
 
 if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
@@ -52,8 +56,8 @@ local function sortByTime(entries)
   end
 end
 
-local planned, due = findDue(tag, now)
-local taken, changes, bytes, dueIsLeft = takeDue(tag, due, now, limit, byteLimit)
+local planned, due = dueHeads(tag, now, planning)
+local taken, changes, bytes, dueIsLeft = takeRecords(tag, due, now, limit, byteLimit)
 local ready, keys = {}, {}
 for _, entry in ipairs(taken) do
   if judgeDue(tag, base, entry, now) then
@@ -65,22 +69,6 @@ for _, entry in ipairs(taken) do
 end
 if #changes > 1 then sortByTime(ready) end
 local standing = #keys > 0 and redis.call('EXISTS', unpack(keys)) > 0
-
--- DONE, or why the run is not enqueued. A hash that stands under its id is our own run again, or somebody else's job.
-local function enqueue(entry)
-  local key = entry.key
-  local mark = runMark(namespace, entry.fire, entry.inc)
-  if standing and redis.call('EXISTS', key) == 1 then
-    local opts = redis.call('TYPE', key).ok == 'hash' and redis.call('HGET', key, 'opts')
-    return opts and string.find(opts, '"carillon":"' .. mark .. '"', 1, true) and 'DONE' or 'ID_TAKEN'
-  end
-  local deduplication = entry.record and entry.record.deduplication
-  local stored, problem = storeRun(entry.queue, key, entry.runId, mark, entry.name, entry.data, entry.opts, entry.timestamp,
-    entry.priority, entry.lifo, deduplication)
-  if not stored then return 'BAD_RECORD ' .. tostring(problem) end
-  if deduplication then pcall(handOverDedup, tag, base, entry.queueName, entry.record, entry.runId, now) end
-  return 'DONE'
-end
 
 local spentHeads = {}
 local function spentEntry(requests)
@@ -96,17 +84,28 @@ end
 local popped = 0
 
 local function dispatchJob(entry)
-  local change = entry.change
-  local outcome = enqueue(entry)
-  if outcome ~= 'DONE' then
-    setAside(tag, entry, outcome, now)
-    return
+  local change, record = entry.change, entry.record
+  local inc, timestamp, requests, generated, name, data, opts
+  local priority, lifo, deduplication = 0, false, nil
+  if record then
+    inc, timestamp, requests, generated = record.inc, record.timestamp, record.requests, hasFlag(record.flags, FLAG_GENERATED)
+    name, data, opts, priority, lifo, deduplication = record.name, record.data, record.opts, record.priority, record.lifo, record.deduplication
+  else
+    inc, timestamp, requests, generated, name, data, opts = readPlainJob(entry.text)
+  end
+  if standing and redis.call('EXISTS', entry.key) == 1 then
+    if not isOurRun(entry.key, runMark(namespace, entry.fire, inc)) then return setAside(tag, entry, 'ID_TAKEN', now) end
+  else
+    local stored, problem = storeRun(entry.queue, entry.key, entry.runId, runMark(namespace, entry.fire, inc), name, data, opts, timestamp,
+      priority, lifo, deduplication)
+    if not stored then return setAside(tag, entry, 'BAD_RECORD ' .. tostring(problem), now) end
+    if deduplication then pcall(handOverDedup, tag, base, entry.queueName, record, entry.runId, now) end
   end
   popped = popped + 1
   change.drop[#change.drop + 1] = entry.identity
-  local spent = entry.generated and change.short or change.spent
+  local spent = generated and change.short or change.spent
   spent[#spent + 1] = entry.identity
-  spent[#spent + 1] = spentEntry(entry.requests)
+  spent[#spent + 1] = spentEntry(requests)
   entry.queue.count = entry.queue.count + 1
 end
 
@@ -168,7 +167,11 @@ for _, entry in ipairs(ready) do
     dispatchJob(entry)
   end
 end
-for name, queue in pairs(openQueues) do countState(name, 'scheduled', -queue.count) end
+local working = 0
+for name, queue in pairs(openQueues) do
+  countState(name, 'scheduled', -queue.count)
+  if queue.working then working = 1 end
+end
 flushQueues()
 
 -- Records that left, their spent entries, the heads of the buckets.
@@ -187,7 +190,8 @@ for _, change in ipairs(changes) do
   if #change.index > 0 then redis.call('ZADD', change.at .. ':due', unpack(change.index)) end
   if #change.plan > 0 then
     redis.call('ZADD', change.at .. ':plan', 'NX', unpack(change.plan))
-    lowerHead('p' .. change.bucket, now)
+    -- No wake: the one who plans it is the caller.
+    redis.call('ZADD', tag .. ':heads', 'LT', msText(now), 'p' .. change.bucket)
   end
   if #change.spent > 0 then
     redis.call('HSET', spentKey(tag, change.bucket, spentGeneration(tag, now, false), false), unpack(change.spent))
@@ -204,9 +208,8 @@ for _, change in ipairs(changes) do
   end
 end
 flushCounts(tag)
-flushHeads(tag, now)
 local endedAt = redis.call('TIME')
 local took = (endedAt[1] - startedAt[1]) * 1000000 + endedAt[2] - startedAt[2]
 -- How far the call's end is past the whole ms in `now`: who sleeps by it wakes on time.
 local past = startedAt[2] % 1000 + took
-return { 'OK', now, popped, dueIsLeft and now or nextOwnedHead(tag, now), planned, fencedBuckets, lowerBuckets, trouble, bytes, took, #taken, past }
+return { 'OK', now, popped, dueIsLeft and now or nextOwnedHead(tag, now), planned, fencedBuckets, lowerBuckets, trouble, bytes, took, #taken, past, working }

@@ -3,6 +3,7 @@ export type { JobListOptions, ListedJob, ListOptions, Page, QuarantinedJob } fro
 export type { AdminOptions } from './client/admin-options.js';
 export type { CalendarChange, CalendarInfo, Calendars } from './client/calendars.js';
 export type { DoctorOptions, DoctorReport } from './client/doctor.js';
+export type { ClusterLook, ClusterMember, ClusterTerm } from './client/doctor-cluster.js';
 export type { DoctorCheck, Finding, Severity } from './client/doctor-finding.js';
 export type { LoadForecastOptions, TimersForecast } from './client/forecast.js';
 export type { HistoryEntry, HistoryOptions } from './client/history.js';

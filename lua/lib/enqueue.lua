@@ -35,6 +35,8 @@ local function openQueue(base, name)
   openQueues[name] = queue
   for key, wanted in pairs(QUEUE_KEYS) do
     local found = rcall('TYPE', prefix .. key).ok
+    -- An empty list is none: workers have runs of this queue.
+    if key == 'active' and found == 'list' then queue.working = true end
     if found ~= 'none' and found ~= wanted then
       queue.broken = key .. ' is a ' .. found .. ', BullMQ needs a ' .. wanted
       return queue
@@ -56,8 +58,14 @@ local function msText(ms)
 end
 
 -- What marks a run as ours, so that a repeat is recognised: namespace, scheduled time, incarnation.
+local markHeads = {}
 local function runMark(namespace, scheduledFor, inc)
-  return namespace .. ' ' .. msText(scheduledFor) .. string.format(' %d', inc)
+  local head = markHeads[scheduledFor]
+  if not head then
+    head = namespace .. ' ' .. msText(scheduledFor) .. ' '
+    markHeads[scheduledFor] = head
+  end
+  return head .. string.format('%d', inc)
 end
 
 -- What follows is read from keys that people may have written: no value in them may raise between the first run of a

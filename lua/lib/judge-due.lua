@@ -60,24 +60,30 @@ local function isMissed(record, servedFrom, now)
 end
 
 -- The short way of a plain one-time job: no optional fields, nothing that could raise. False sends it the long way.
-local function readPlainJob(entry, now)
+local function judgePlainJob(entry, now)
   local text = entry.text
   if #text < 20 then return false end
-  local head, state, flags, inc, at, p = unpackBytes('>BBBI7I6', text)
+  local head, state, flags, _, at, p = unpackBytes('>BBBI7I6', text)
   local requests = state % 16
   if head ~= FORMAT * 16 + KIND_JOB or state - requests ~= STATE_SCHEDULED * 16 then return false end
   if (flags ~= 0 and flags ~= FLAG_GENERATED) or at > now or #text < 20 + requests * 8 then return false end
   local nameLength, dataLength, body = unpackBytes('>BI3', text, p + requests * 8)
   local optsAt = body + nameLength + dataLength
-  if optsAt > #text + 1 then return false end
-  local opts = substring(text, optsAt)
-  if not optionsAreReadable(opts) then return false end
-  entry.inc, entry.fire, entry.timestamp = inc, at, math.floor(inc / INC_PER_MS)
-  entry.requests = substring(text, p, p + requests * 8 - 1)
-  entry.name = substring(text, body, body + nameLength - 1)
-  entry.data = substring(text, body + nameLength, optsAt - 1)
-  entry.opts, entry.generated = opts, flags == FLAG_GENERATED
+  if optsAt > #text + 1 or not optionsAreReadable(substring(text, optsAt)) then return false end
+  entry.fire = at
   return true
+end
+
+-- What such a one holds; read when it is enqueued, so that a batch keeps little: inc, timestamp, requests, whether its id
+-- was generated, name, data, options.
+local function readPlainJob(text)
+  local _, state, flags, inc, _, p = unpackBytes('>BBBI7I6', text)
+  local requests = state % 16 * 8
+  local nameLength, dataLength, body = unpackBytes('>BI3', text, p + requests)
+  local dataAt = body + nameLength
+  local optsAt = dataAt + dataLength
+  return inc, math.floor(inc / INC_PER_MS), substring(text, p, p + requests - 1), flags == FLAG_GENERATED, substring(text, body, dataAt - 1),
+    substring(text, dataAt, optsAt - 1), substring(text, optsAt)
 end
 
 -- Everything else. True when the entry is ready to be enqueued.
@@ -120,15 +126,13 @@ local function judgeRecord(tag, entry, now)
     parkEntry(tag, entry, record, entry.queue.broken, now)
     return false
   end
-  entry.inc, entry.timestamp, entry.requests = record.inc, record.timestamp, record.requests
-  entry.name, entry.data, entry.opts, entry.priority, entry.lifo = record.name, record.data, record.opts, record.priority, record.lifo
-  entry.generated = hasFlag(record.flags, FLAG_GENERATED)
   if record.kind == KIND_SCHEDULE then
     entry.schedule, entry.id = record, entry.runId
     -- A missed tick is the planner's to judge; runs that wait go on meanwhile.
     if isMissed(record, entry.change.range.servedFrom, now) then setFlag(record, FLAG_OVERDUE, true) end
-  elseif hasFlag(record.flags, FLAG_DEDUP) then
-    entry.record, record.deduplication = record, deduplicationOf(record)
+  else
+    entry.record = record
+    if hasFlag(record.flags, FLAG_DEDUP) then record.deduplication = deduplicationOf(record) end
   end
   return true
 end
@@ -141,6 +145,10 @@ local function judgeDue(tag, base, entry, now)
   end
   entry.queueName, entry.runId = substring(entry.identity, 1, colon - 1), substring(entry.identity, colon + 1)
   entry.queue = openQueue(base, entry.queueName)
-  if not entry.queue.broken and (readPlainJob(entry, now) or readPlainTick(entry, now)) then return true end
+  if not entry.queue.broken then
+    -- Only what may be a schedule has the field.
+    local judgePlain = entry.successor and readPlainTick or judgePlainJob
+    if judgePlain(entry, now) then return true end
+  end
   return judgeRecord(tag, entry, now)
 end

@@ -1,5 +1,6 @@
 -- The buckets that the caller leads: ">B first, B last, I6 served from, I2 fence length, fence" a range.
 local ownedRanges = {}
+local rangeOfBucket = {}
 local fencedBuckets, lowerBuckets = {}, {}
 local fenceKnown = {}
 
@@ -12,14 +13,12 @@ local function readOwned(text)
     range.fence = string.sub(text, p, p + length - 1)
     p = p + length
     ownedRanges[#ownedRanges + 1] = range
+    for bucket = range.first, range.last do rangeOfBucket[bucket] = range end
   end
 end
 
 local function ownedRange(bucket)
-  for _, range in ipairs(ownedRanges) do
-    if bucket >= range.first and bucket <= range.last then return range end
-  end
-  return nil
+  return rangeOfBucket[bucket]
 end
 
 -- A higher fence ends the caller's term; a lower one lost its raise to a failover and may be raised again.
@@ -50,15 +49,15 @@ end
 
 -- The earliest head of an owned bucket that is still to come, in ms; 0 when none is near. Where others lead most
 -- buckets, most heads are theirs.
-local HEADS_PAGE, HEADS_PAGES = 64, 8
 local function nextOwnedHead(tag, now)
-  for page = 0, HEADS_PAGES - 1 do
-    local list = redis.call('ZRANGE', tag .. ':heads', '(' .. now, '+inf', 'BYSCORE', 'LIMIT', page * HEADS_PAGE, HEADS_PAGE, 'WITHSCORES')
+  local from, page = 0, 64
+  while true do
+    local list = redis.call('ZRANGE', tag .. ':heads', '(' .. now, '+inf', 'BYSCORE', 'LIMIT', from, page, 'WITHSCORES')
     for i = 1, #list, 2 do
       local bucket = tonumber((string.gsub(list[i], '^p', '')))
-      if ownedRange(bucket) and fenceKnown[bucket] ~= false then return math.floor(tonumber(list[i + 1])) end
+      if bucket and ownedRange(bucket) and fenceKnown[bucket] ~= false then return math.floor(tonumber(list[i + 1])) end
     end
-    if #list < 2 * HEADS_PAGE then return 0 end
+    if #list < 2 * page then return 0 end
+    from = from + page
   end
-  return 0
 end

@@ -2,6 +2,7 @@
 -- tick that is due by the overlap policy (design: overlap is decided at dispatch from the record's open runs).
 --- @include "ledger"
 --- @include "open-runs"
+--- @include "our-run"
 -- Plain workers tell nobody that a run ended: a schedule whose runs wait for that is looked at again and again (ms), the
 -- less often the longer the newest open run has been open, so that a queue without workers costs little.
 local LOOK_MIN, LOOK_MAX, LOOK_PART = 250, 15000, 8
@@ -16,8 +17,7 @@ local function startRun(namespace, entry, record, run)
   local mark = runMark(namespace, run.at, record.inc)
   -- The pop asks for the pending ticks of its batch in one EXISTS; any other run asks for itself.
   if not (run.pending and entry.free) and redis.call('EXISTS', key) == 1 then
-    local opts = redis.call('TYPE', key).ok == 'hash' and redis.call('HGET', key, 'opts')
-    return opts and string.find(opts, '"carillon":"' .. mark .. '"', 1, true) and 'DONE' or 'ID_TAKEN'
+    return isOurRun(key, mark) and 'DONE' or 'ID_TAKEN'
   end
   local stored, problem = storeRun(queue, key, runId, mark, record.name, record.data, record.opts, run.at, record.priority,
     record.lifo)

@@ -2,36 +2,41 @@
 local HEADS_MAX = 600
 -- Records are read in small chunks, so that large payloads end a batch early; the rest stays at the head.
 local CHUNK = 25
+-- A head of schedules to plan is `p<bucket>`.
+local PLAN_MARK = string.byte('p')
 
--- Buckets with schedules for the planner, and the due ones with their ranges, oldest head first. The fence of a due bucket
--- is read when it has its turn: in a herd all are due, and a batch takes one or two.
-local function findDue(tag, now)
+-- Buckets with schedules for the planner, when the caller has time for them, and the members of due heads, oldest first.
+-- Those are looked at when they have their turn: in a herd all buckets are due, and a batch takes one or two. No fence is
+-- asked for the planner, whose answers are judged by it.
+local function findDue(tag, now, planning)
   local planned, due = {}, {}
   local heads = redis.call('ZRANGE', tag .. ':heads', '-inf', now, 'BYSCORE', 'LIMIT', 0, HEADS_MAX)
-  for _, member in ipairs(heads) do
-    local planBucket = string.match(member, '^p(%d+)$')
-    local bucket = tonumber(planBucket or member)
-    local range = ownedRange(bucket)
-    if range and not planBucket then
-      due[#due + 1] = { bucket = bucket, range = range }
-    elseif range and holdsFence(tag, range, bucket) then
-      planned[#planned + 1] = bucket
+  for i = 1, #heads do
+    local member = heads[i]
+    if string.byte(member) ~= PLAN_MARK then
+      due[#due + 1] = member
+    elseif planning then
+      local bucket = tonumber(substring(member, 2))
+      if bucket and ownedRange(bucket) then planned[#planned + 1] = bucket end
     end
   end
   return planned, due
 end
 
 -- What changes in one bucket; written at the end, a command a kind.
-local function newChange(tag, entry)
-  return { bucket = entry.bucket, at = tag .. ':' .. entry.bucket, range = entry.range, drop = {}, unindex = {}, spent = {}, short = {},
+local function newChange(tag, bucket, range)
+  return { bucket = bucket, at = tag .. ':' .. bucket, range = range, drop = {}, unindex = {}, spent = {}, short = {},
     store = {}, index = {}, plan = {}, read = 0 }
 end
 
--- The fields of a plain job at once: a table that grows field by field is made anew five times over, and these 16 fill
--- one; the judge adds those of the others.
+-- The fields of a plain job, or of a plain tick, at once: a table that grows field by field is made anew several times
+-- over, and these 8, or 16, fill one; the judge adds those of the others.
 local function newEntry(identity, text, change)
-  return { identity = identity, text = text, change = change, queueName = false, runId = false, queue = false, key = false, fire = 0, inc = 0,
-    timestamp = 0, requests = '', name = '', data = '', opts = '', priority = 0, generated = false }
+  if string.byte(text) == FORMAT * 16 + KIND_SCHEDULE then
+    return { identity = identity, text = text, change = change, queueName = false, runId = false, queue = false, key = false, fire = 0, inc = 0,
+      name = '', data = '', opts = '', id = '', tick = false, successor = '', successorFire = 0 }
+  end
+  return { identity = identity, text = text, change = change, queueName = false, runId = false, queue = false, key = false, fire = 0 }
 end
 
 -- The first records of one bucket that are due; returns the bytes read so far.
@@ -56,15 +61,19 @@ local function takeBucket(change, now, limit, byteLimit, taken, bytes)
   return bytes
 end
 
--- The records, the changes of their buckets, the bytes read, and whether a bucket had no turn.
+-- The records, the changes of their buckets, the bytes read, and whether a bucket of ours had no turn.
 local function takeDue(tag, due, now, limit, byteLimit)
   local taken, changes, bytes = {}, {}, 0
-  for _, entry in ipairs(due) do
-    if #taken >= limit or bytes >= byteLimit then return taken, changes, bytes, true end
-    if holdsFence(tag, entry.range, entry.bucket) then
-      local change = newChange(tag, entry)
-      changes[#changes + 1] = change
-      bytes = takeBucket(change, now, limit, byteLimit, taken, bytes)
+  for i = 1, #due do
+    local bucket = tonumber(due[i])
+    local range = bucket and ownedRange(bucket)
+    if range then
+      if #taken >= limit or bytes >= byteLimit then return taken, changes, bytes, true end
+      if holdsFence(tag, range, bucket) then
+        local change = newChange(tag, bucket, range)
+        changes[#changes + 1] = change
+        bytes = takeBucket(change, now, limit, byteLimit, taken, bytes)
+      end
     end
   end
   return taken, changes, bytes, false

@@ -26,12 +26,14 @@ export interface OwnResult {
 /**
  * Measures both sides in turn, the first one changing from round to round, so that a machine that gets slower or
  * faster does so for both.
- * @returns the median of each figure.
+ * @returns the median of each figure, and of the rounds' ratios carillon / bullmq of the main one: the two sides of a
+ *   round met the same machine.
  */
 export async function interleaved(
   rounds: number,
+  main: string,
   measure: (side: Side, round: number) => Promise<Figures>,
-): Promise<Record<Side, Figures>> {
+): Promise<Record<Side, Figures> & { ratio: number }> {
   const measured: Record<Side, Figures[]> = { carillon: [], bullmq: [] };
   for (let round = 0; round < rounds; round++) {
     const order = round % 2 === 0 ? SIDES : [...SIDES].reverse();
@@ -41,7 +43,14 @@ export async function interleaved(
       say(`round ${round + 1} of ${rounds}, ${side}: ${JSON.stringify(rounded(figures))}`);
     }
   }
-  return { carillon: medians(measured.carillon), bullmq: medians(measured.bullmq) };
+  const ratios = measured.carillon.map(
+    (figures, round) => (figures[main] ?? NaN) / (measured.bullmq[round]?.[main] ?? NaN),
+  );
+  return {
+    carillon: medians(measured.carillon),
+    bullmq: medians(measured.bullmq),
+    ratio: round3(median(ratios)),
+  };
 }
 
 /** The median of each figure over the rounds. */

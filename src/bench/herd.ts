@@ -1,5 +1,5 @@
 import type { BenchRedis } from './bench-redis.js';
-import { type BenchResult, type Figures, interleaved, round3, type Side } from './figures.js';
+import { type BenchResult, type Figures, interleaved, type Side } from './figures.js';
 import { startScheduler, startWorker } from './processes.js';
 import { Producer } from './producers.js';
 import { tooSlow, until } from './until.js';
@@ -13,13 +13,12 @@ const PROBED = 3000;
  * second the scheduler dispatches when nobody takes them.
  */
 export async function herd(redis: BenchRedis, jobs: number, rounds: number): Promise<BenchResult> {
-  const { carillon, bullmq } = await interleaved(rounds, async (side): Promise<Figures> => {
+  const measured = await interleaved(rounds, 'lastHandlerMs', async (side): Promise<Figures> => {
     const lastHandler = await timeToLastHandler(redis, side, jobs);
     if (side === 'bullmq') return { lastHandlerMs: lastHandler };
     return { lastHandlerMs: lastHandler, dispatchPerSecond: await dispatchRate(redis, jobs) };
   });
-  const ratio = round3((carillon.lastHandlerMs ?? NaN) / (bullmq.lastHandlerMs ?? NaN));
-  return { name: 'herd', jobs, rounds, carillon, bullmq, ratio };
+  return { name: 'herd', jobs, rounds, ...measured };
 }
 
 async function timeToLastHandler(redis: BenchRedis, side: Side, jobs: number): Promise<number> {

@@ -1,5 +1,5 @@
 import type { BenchRedis } from './bench-redis.js';
-import { type BenchResult, interleaved, round3 } from './figures.js';
+import { type BenchResult, interleaved } from './figures.js';
 import { Producer } from './producers.js';
 import { until } from './until.js';
 
@@ -7,7 +7,7 @@ const DAY = 86_400_000;
 
 /** Bytes of Redis' memory a pending job: ids of 24 characters, payload of 100 bytes, a queue of one letter. */
 export async function memory(redis: BenchRedis, jobs: number, rounds: number): Promise<BenchResult> {
-  const { carillon, bullmq } = await interleaved(rounds, async (side) => {
+  const measured = await interleaved(rounds, 'bytesPerJob', async (side) => {
     await redis.empty();
     const producer = new Producer(side, redis.url);
     try {
@@ -21,8 +21,7 @@ export async function memory(redis: BenchRedis, jobs: number, rounds: number): P
       await producer.close();
     }
   });
-  const ratio = round3((carillon.bytesPerJob ?? NaN) / (bullmq.bytesPerJob ?? NaN));
-  return { name: 'memory', jobs, rounds, carillon, bullmq, ratio };
+  return { name: 'memory', jobs, rounds, ...measured };
 }
 
 /** Memory in use but for buffers of connections and of the AOF, once hash tables have stopped growing. */

@@ -1,5 +1,5 @@
 import type { BenchRedis } from './bench-redis.js';
-import { type BenchResult, interleaved, round3 } from './figures.js';
+import { type BenchResult, interleaved } from './figures.js';
 import { startScheduler, startWorker } from './processes.js';
 import { Producer } from './producers.js';
 
@@ -9,7 +9,7 @@ const LEAD = 3000;
 /** The lag of 50 jobs a second, stored ahead, from due time to the start of the handler in one stock worker. */
 export async function steady(redis: BenchRedis, jobs: number, rounds: number): Promise<BenchResult> {
   const between = 1000 / PER_SECOND;
-  const { carillon, bullmq } = await interleaved(rounds, async (side) => {
+  const measured = await interleaved(rounds, 'lagP99Ms', async (side) => {
     await redis.empty();
     const scheduler = side === 'carillon' ? await startScheduler(redis.url) : undefined;
     const worker = await startWorker(redis.url, jobs, between);
@@ -26,6 +26,5 @@ export async function steady(redis: BenchRedis, jobs: number, rounds: number): P
       await scheduler?.stop();
     }
   });
-  const ratio = round3((carillon.lagP99Ms ?? NaN) / (bullmq.lagP99Ms ?? NaN));
-  return { name: 'steady', jobs, rounds, carillon, bullmq, ratio };
+  return { name: 'steady', jobs, rounds, ...measured };
 }

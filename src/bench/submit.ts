@@ -1,12 +1,12 @@
 import type { BenchRedis } from './bench-redis.js';
-import { type BenchResult, interleaved, round3 } from './figures.js';
+import { type BenchResult, interleaved } from './figures.js';
 import { Producer } from './producers.js';
 
 const DAY = 86_400_000;
 
 /** Jobs a second in bulks of 1,000, two bulks under way, all due in a day. */
 export async function submit(redis: BenchRedis, jobs: number, rounds: number): Promise<BenchResult> {
-  const { carillon, bullmq } = await interleaved(rounds, async (side) => {
+  const measured = await interleaved(rounds, 'jobsPerSecond', async (side) => {
     await redis.empty();
     const producer = new Producer(side, redis.url);
     try {
@@ -19,6 +19,5 @@ export async function submit(redis: BenchRedis, jobs: number, rounds: number): P
       await producer.close();
     }
   });
-  const ratio = round3((carillon.jobsPerSecond ?? NaN) / (bullmq.jobsPerSecond ?? NaN));
-  return { name: 'submit', jobs, rounds, carillon, bullmq, ratio };
+  return { name: 'submit', jobs, rounds, ...measured };
 }

@@ -123,12 +123,9 @@ export function refuseDuplicates(wanted: readonly WantedEntry[]): {
   return { unique: [...first.values()], refused };
 }
 
-export async function namespaceIsThere({ namespace, ...settings }: Settings): Promise<boolean> {
+export async function namespaceIsThere({ namespace, redis }: Settings): Promise<boolean> {
   const { Keys } = await import('../redis/keys.js');
-  return withRedis(
-    { namespace, ...settings },
-    async (client) => (await client.exists(new Keys(namespace).layout)) === 1,
-  );
+  return withRedis({ redis }, async (client) => (await client.exists(new Keys(namespace).layout)) === 1);
 }
 
 function byQueue<T extends { readonly queue: string }>(all: readonly T[]): Map<string, T[]> {

@@ -4,6 +4,7 @@ import type { Queue } from '../client/queue.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { checkQueueName } from '../domain/ids.js';
 import type { RedisConnectionOptions } from '../redis/connection.js';
+import type { Shard } from '../redis/shard.js';
 import type { Settings } from './settings.js';
 
 /** A person waits: a Redis that does not answer is told of at once. */
@@ -16,7 +17,10 @@ const CONNECTION: RedisOptions = {
 };
 
 /** Runs `use` with a connection that answered, and closes it. @throws CarillonError REDIS_UNAVAILABLE */
-export async function withRedis<T>(settings: Settings, use: (client: Redis) => Promise<T>): Promise<T> {
+export async function withRedis<T>(
+  settings: Pick<Settings, 'redis'>,
+  use: (client: Redis) => Promise<T>,
+): Promise<T> {
   const { closeRedis, openRedis } = await import('../redis/connection.js');
   const opened = openRedis(settings.redis, CONNECTION);
   let last: Error | undefined;
@@ -33,6 +37,15 @@ export async function withRedis<T>(settings: Settings, use: (client: Redis) => P
   } finally {
     await closeRedis(opened);
   }
+}
+
+/** Runs `use` with the namespace's shard. */
+export async function withShard<T>(
+  { redis, prefix, namespace }: Pick<Settings, 'redis' | 'prefix' | 'namespace'>,
+  use: (shard: Shard) => Promise<T>,
+): Promise<T> {
+  const { Shard: Class } = await import('../redis/shard.js');
+  return withRedis({ redis }, (client) => use(new Class(client, { namespace, prefix })));
 }
 
 export async function withAdmin<T>(settings: Settings, use: (admin: Admin) => Promise<T>): Promise<T> {

@@ -2,21 +2,25 @@ import type { Command } from 'commander';
 import type { DoctorReport } from '../client/doctor.js';
 import { formatDuration } from '../domain/durations.js';
 import { durationArgument } from './arguments.js';
+import { withCluster } from './cluster.js';
+import { clusterLook } from './cluster-look.js';
 import { withAdmin } from './connect.js';
+import { addEtcdFlags } from './etcd-flags.js';
 import { plain, printJson, printLine } from './output.js';
 import { settingsOf } from './settings.js';
 
 const HELP = `
 Nothing is written, and Redis is never blocked: everything is read in pages, and what seems wrong counts only if a
-second look says so too. Exit code 0 without errors (there may be warnings), 1 with errors.
+second look says so too. With --etcd (or CARILLON_ETCD) it also asks etcd who leads. Exit code 0 without errors (there may be warnings), 1 with errors.
 
 Examples:
   carillon doctor
+  carillon doctor --etcd http://10.0.0.6:2379
   carillon --redis redis://10.0.0.5:6379 --prefix shop doctor --json`;
 
 /** `carillon doctor`. */
 export function addDoctor(program: Command): void {
-  program
+  const command = program
     .command('doctor')
     .description('say what is wrong with a live namespace, its Redis and its queues')
     .option('--pause <duration>', 'between the two looks (default: 1s)')
@@ -26,17 +30,25 @@ export function addDoctor(program: Command): void {
     )
     .addHelpText('after', HELP)
     .action(examine);
+  addEtcdFlags(command);
 }
 
 async function examine(options: { pause?: string; staleAfter?: string }, command: Command): Promise<void> {
   const settings = settingsOf(command);
   const { resolveDoctorOptions } = await import('../client/doctor.js');
-  const checked = resolveDoctorOptions({
+  const given = {
     pause: options.pause && durationArgument(options.pause, 'pause'),
     staleAfter:
       options.staleAfter === undefined ? undefined : durationArgument(options.staleAfter, 'stale-after'),
-  });
-  const report = await withAdmin(settings, (admin) => admin.doctor(checked));
+  };
+  resolveDoctorOptions(given);
+  const report = await withAdmin(settings, (admin) =>
+    settings.etcd === undefined
+      ? admin.doctor(given)
+      : withCluster(settings, ({ read }) =>
+          admin.doctor({ ...given, cluster: async () => clusterLook(await read()) }),
+        ),
+  );
   if (!report.healthy) process.exitCode = 1;
   if (settings.json) return printJson(report);
   for (const line of reportLines(report)) printLine(line);
@@ -54,9 +66,10 @@ export function reportLines(report: DoctorReport): string[] {
   }
   for (const [check, count] of Object.entries(report.omitted)) lines.push(`and ${count} more of ${check}`);
   for (const note of report.notes) lines.push(`note    ${note}`);
-  const { looked, server, leader } = report;
-  const led =
+  const { looked, server, leader, coordination } = report;
+  const standalone =
     leader?.holder === undefined ? 'nobody leads' : `${leader.holder} leads (token ${leader.token})`;
+  const led = coordination === 'etcd' ? 'led by etcd' : standalone;
   lines.push(
     `${report.namespace}: ${counted(report.errors, 'error')}, ${counted(report.warnings, 'warning')}; ${led}`,
     `looked at ${counted(looked.records, 'record')}, ${counted(looked.queues, 'queue')}, ` +

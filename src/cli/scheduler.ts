@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { SchedulerOptions } from '../config/scheduler-options.js';
+import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { durationArgument, integerArgument } from './arguments.js';
 import { placeOf } from './connect.js';
 import { addEtcdFlags } from './etcd-flags.js';
@@ -72,7 +73,7 @@ async function serve(flags: Flags, command: Command): Promise<void> {
   });
   // Asked to stop while it starts, it stops as well.
   const stopping = untilSignal();
-  const started = scheduler.start();
+  const started = scheduler.start().catch(inFlags);
   await Promise.race([started, stopping.asked]);
   if (!stopping.wasAsked) {
     if (!settings.json)
@@ -85,6 +86,15 @@ async function serve(flags: Flags, command: Command): Promise<void> {
   const { popped, quarantined, repaired } = scheduler.readiness();
   if (settings.json) return printJson({ namespace, dispatched: popped, quarantined, repaired });
   printLine(`stopped; dispatched ${popped} runs, set ${quarantined} aside, repaired ${repaired}`);
+}
+
+/** The library names its options; here they are flags. */
+function inFlags(error: unknown): never {
+  if (!isCarillonError(error, 'UNSAFE_REDIS') || error.field !== undefined) throw error;
+  throw new CarillonError(error.code, error.message, {
+    todo: 'Change the server, or give --allow-volatile if jobs may be lost.',
+    cause: error,
+  });
 }
 
 function checkFlags({

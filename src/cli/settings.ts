@@ -41,7 +41,7 @@ export const SCHEDULER_SETTINGS = {
 const DEFAULT_REDIS = 'redis://127.0.0.1:6379';
 const FILE_KEYS = ['redis', 'prefix', 'namespace', 'etcd', 'scheduler', 'dev'];
 const ETCD_KEYS = ['hosts', 'tls', 'username', 'password', 'callTimeout'];
-const DEV_KEYS = ['port', 'queue'];
+const DEV_KEYS = ['port', 'queue', 'instances', 'etcd', 'partitions'];
 /** Every variable that some part of Carillon reads. */
 const VARIABLES = [
   'CARILLON_REDIS_URL',

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { CarillonError } from '../domain/errors.js';
 import type { Keys } from '../redis/keys.js';
+import type { ClusterLook } from './doctor-cluster.js';
 import type { Findings } from './doctor-finding.js';
 
 /** What every check is given. All of it only reads. */
@@ -15,6 +16,10 @@ export interface DoctorContext {
   readonly staleAfter: number | undefined;
   /** The buckets to look at: those whose keys have their types. */
   readonly buckets: readonly number[];
+  /** Who leads by etcd; undefined when nobody can be asked. */
+  readonly cluster?: (() => Promise<ClusterLook>) | undefined;
+  /** Of a namespace that is led by etcd: whether a bucket is known to have a leader. */
+  readonly led?: (bucket: number) => boolean;
   /** Redis' clock in ms, or the test kit's. */
   now(): Promise<number>;
 }

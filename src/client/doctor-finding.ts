@@ -66,12 +66,17 @@ export const DOCTOR_CHECKS = {
     todo: 'Start `carillon scheduler`; if one runs, ask it why it holds.',
   },
   leader: {
-    holds: 'somebody leads, and its heartbeat is fresh',
+    holds: 'every bucket has a leader; standalone, its heartbeat is fresh',
     todo: 'Start `carillon scheduler`, or look at why it stopped.',
   },
   fence: {
-    holds: 'every bucket’s fence is the leader’s',
+    holds: 'every bucket’s fence is its leader’s',
     todo: 'Restart the scheduler: taking over raises the fences. A fence above every leader needs `fence adopt`.',
+  },
+  instances: {
+    holds:
+      'instances that share the work are fit, of one version, and configured to one number of partitions',
+    todo: 'See `carillon instances list`; finish the rollout, or look at why the instance cannot work.',
   },
   counts: {
     holds: 'the counts of each queue agree with its records',

@@ -7,7 +7,17 @@ import type { Problem } from './doctor-finding.js';
 export type KeyKind =
   | {
       type: KeyType;
-      part: 'meta' | 'fence' | 'heads' | 'queues' | 'leader' | 'history' | 'calendars' | 'zones' | 'clock';
+      part:
+        | 'meta'
+        | 'fence'
+        | 'heads'
+        | 'queues'
+        | 'leader'
+        | 'history'
+        | 'calendars'
+        | 'zones'
+        | 'zone-moves'
+        | 'clock';
     }
   | { type: KeyType; part: 'bucket'; bucket: number }
   | { type: KeyType; part: 'spent' | 'spentShort'; bucket: number; generation: number }
@@ -26,6 +36,7 @@ const ONES = {
   history: 'stream',
   calendars: 'hash',
   zones: 'hash',
+  'zone-moves': 'hash',
   clock: 'string',
 } as const;
 const OF_BUCKET: Readonly<Record<string, KeyType>> = {

@@ -1,5 +1,6 @@
 import { BUCKETS, bucketOf } from '../domain/buckets.js';
 import { type BucketLook, lookAgain, lookAtBucket, placesOf } from './doctor-bucket.js';
+import { checkCluster, isLedByEtcd, ledBuckets } from './doctor-cluster.js';
 import type { DoctorContext } from './doctor-context.js';
 import { readQueues, suspectCounts, Tally } from './doctor-counts.js';
 import { checkDedup } from './doctor-dedup.js';
@@ -33,15 +34,22 @@ export interface Looked {
 /** The first look at everything but the server: what is certain is told, what may be torn becomes a suspect. */
 export async function examineNamespace(
   all: DoctorContext,
-): Promise<{ looked: Looked; leader: Leader | undefined }> {
+): Promise<{ looked: Looked; leader: Leader | undefined; coordination: 'standalone' | 'etcd' }> {
   const { keys, findings } = all;
   const looked = { keys: 0, records: 0, quarantined: 0, queues: 0, runs: 0, deduplicated: 0 };
-  if ((await checkLayout(all)) === 'absent') return { looked, leader: undefined };
+  if ((await checkLayout(all)) === 'absent') return { looked, leader: undefined, coordination: 'standalone' };
 
   const found = await checkKeys(all);
   looked.keys = found.keys;
-  const context = { ...all, buckets: all.buckets.filter((bucket) => !found.unreadable.has(bucket)) };
   const readable = (part: string) => !found.unreadableParts.has(part);
+  const byEtcd =
+    all.cluster !== undefined || (readable('fence') && readable('leader') && (await isLedByEtcd(all)));
+  const led = all.cluster === undefined ? new Set<number>() : ledBuckets(await all.cluster());
+  const context = {
+    ...all,
+    buckets: all.buckets.filter((bucket) => !found.unreadable.has(bucket)),
+    ...(byEtcd ? { led: (bucket: number) => led.has(bucket) } : {}),
+  };
   if (found.unreadable.size > 0) {
     findings.notes.push(
       `${found.unreadable.size} bucket(s) with a key of the wrong type were not judged further`,
@@ -52,8 +60,17 @@ export async function examineNamespace(
   looked.records = walk.records;
   looked.quarantined = walk.quarantined;
   const leader = readable('leader') ? await readLeader(context, await context.now()) : undefined;
-  for (const problem of judgeLeader(context, leader, walk.pending)) findings.add(problem);
-  if (readable('fence') && readable('leader')) await checkFences(context);
+  if (byEtcd) {
+    if (readable('fence')) await checkCluster(context, walk.pending);
+    if (all.cluster === undefined) {
+      findings.notes.push(
+        'etcd says who leads this namespace: leaders and fences are judged when doctor is told where it is (--etcd)',
+      );
+    }
+  } else {
+    for (const problem of judgeLeader(context, leader, walk.pending)) findings.add(problem);
+    if (readable('fence') && readable('leader')) await checkFences(context);
+  }
   if (readable('heads')) await checkHeads(context, leader, walk.earliest);
   if (readable('leader')) await checkOverdue(context, walk.earliest);
   if (readable('meta')) await checkCounter(context, walk.newest);
@@ -83,7 +100,7 @@ export async function examineNamespace(
   queues.delete('');
   for (const queue of queues) looked.runs += await checkQueue(context, queue);
   looked.queues = queues.size;
-  return { looked, leader };
+  return { looked, leader, coordination: byEtcd ? 'etcd' : 'standalone' };
 }
 
 /** One walk over all buckets: every record held against its indexes, and what other checks need to know of them. */

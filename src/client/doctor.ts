@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis';
 import { BUCKETS } from '../domain/buckets.js';
 import { type Duration, parseDuration } from '../domain/durations.js';
 import { Keys } from '../redis/keys.js';
+import type { ClusterLook } from './doctor-cluster.js';
 import type { DoctorContext } from './doctor-context.js';
 import { type DoctorCheck, type Finding, Findings } from './doctor-finding.js';
 import type { Leader } from './doctor-leader.js';
@@ -15,6 +16,8 @@ export interface DoctorOptions {
   pause?: Duration;
   /** A leader's heartbeat older than this is nobody's. Defaults to one and a half times the TTL that the leader told. */
   staleAfter?: Duration;
+  /** Who leads by etcd, for a namespace that is coordinated by it; `carillon doctor --etcd` reads it. */
+  cluster?: () => Promise<ClusterLook>;
 }
 
 /** What `doctor` found. Times in ms. */
@@ -36,18 +39,23 @@ export interface DoctorReport {
   notes: string[];
   looked: Looked;
   server: ServerLook;
+  /** Of a standalone namespace. */
   leader: Leader | undefined;
+  /** Who says who leads. */
+  coordination: 'standalone' | 'etcd';
 }
 
 /** Defaults, then checks. @throws CarillonError INVALID_DURATION */
-export function resolveDoctorOptions({ pause = 1000, staleAfter }: DoctorOptions): {
+export function resolveDoctorOptions({ pause = 1000, staleAfter, cluster }: DoctorOptions): {
   pause: number;
   staleAfter: number | undefined;
+  cluster: DoctorOptions['cluster'];
 } {
   return {
     pause: parseDuration(pause, { field: 'pause', max: 60_000 }),
     staleAfter:
       staleAfter === undefined ? undefined : parseDuration(staleAfter, { field: 'staleAfter', min: 1000 }),
+    cluster,
   };
 }
 
@@ -65,7 +73,7 @@ export async function examine(
   { namespace, prefix, virtualClock = false }: { namespace: string; prefix: string; virtualClock?: boolean },
   options: DoctorOptions = {},
 ): Promise<DoctorReport> {
-  const { pause: rest, staleAfter } = resolveDoctorOptions(options);
+  const { pause: rest, staleAfter, cluster } = resolveDoctorOptions(options);
   const keys = new Keys(namespace);
   const findings = new Findings();
   const now = virtualClock ? async () => Number(await client.get(keys.clock)) : () => redisTime(client);
@@ -77,6 +85,7 @@ export async function examine(
     base: `${prefix}:`,
     findings,
     staleAfter,
+    cluster,
     buckets: everyBucket,
     now,
   };
@@ -84,7 +93,7 @@ export async function examine(
   const started = performance.now();
   const server = await checkServer(context);
   const at = await now();
-  const { looked, leader } = await examineNamespace(context);
+  const { looked, leader, coordination } = await examineNamespace(context);
   if (findings.suspects.length > 0) {
     await pause(rest);
     await confirmSuspects(findings);
@@ -110,6 +119,7 @@ export async function examine(
     looked,
     server,
     leader,
+    coordination,
   };
 }
 

@@ -10,8 +10,6 @@ export interface RecordedZone {
   readonly to: number;
   /** Offsets in seconds, each with the second since 1970 that it is in force from; the first one also before. */
   readonly offsets: readonly (readonly [start: number, offset: number])[];
-  /** Its schedules are being carried over to newer rules: those of a higher `ver` than this are done. */
-  readonly carrying?: number;
 }
 
 const YEAR_MS = 366 * 86_400_000;

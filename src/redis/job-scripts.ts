@@ -1,4 +1,5 @@
 import { bucketOf } from '../domain/buckets.js';
+import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { identityOf } from '../domain/ids.js';
 import { type RecordState, STATES } from '../domain/states.js';
 import { decodeRecord, type JobOrSchedule } from './record.js';
@@ -137,7 +138,11 @@ export class JobScripts {
     verb: 'release' | 'discard',
     requestId: string,
   ): Promise<RecordReply> {
-    const { text, now } = await this.#editText('release-quarantine', queue, jobId, requestId, [verb]);
+    const { text, now } = await this.#editText('release-quarantine', queue, jobId, requestId, [verb]).catch(
+      (error: unknown) => {
+        throw isCarillonError(error, 'NOT_FOUND') ? notSetAside(queue, jobId) : error;
+      },
+    );
     // What is discarded is often what nobody can read.
     return { record: verb === 'release' && text.length > 0 ? decodeRecord(text) : undefined, now };
   }
@@ -276,4 +281,12 @@ function readDedup(bytes: Buffer): { inc: number; expiry: number; jobId: string 
 function readQuarantined(bytes: Buffer): { since: number; reason: string } {
   const length = bytes.readUInt16BE(6);
   return { since: bytes.readUIntBE(0, 6), reason: bytes.toString('utf8', 8, 8 + length) };
+}
+
+function notSetAside(queue: string, jobId: string): CarillonError {
+  return new CarillonError('NOT_FOUND', `nothing of the queue ${queue} is set aside under this id`, {
+    field: 'jobId',
+    given: jobId,
+    todo: 'Check queue and id; `carillon quarantine list` shows what is.',
+  });
 }

@@ -54,6 +54,13 @@ export class Keys {
   get zones(): string {
     return `${this.tag}:zones`;
   }
+  /**
+   * HASH, while ticks are carried over to newer offsets: time zone → the offsets before; `<bucket>|<time zone>` → the
+   * counter when its ticks began to be carried, or -1 when they all are.
+   */
+  get zoneMoves(): string {
+    return `${this.tag}:zone-moves`;
+  }
   /** CHANNEL: a job is due soon: its time in ms. */
   get wake(): string {
     return `${this.tag}:wake`;

@@ -1,24 +1,17 @@
+import { type OwnedRange, packOwned } from './owned-ranges.js';
 import { asBytes, asList, asNumber, asText } from './replies.js';
 import type { Reply } from './script-runner.js';
 import type { Shard } from './shard.js';
 import { statusError } from './status.js';
 
-/** A contiguous range of buckets that the caller leads, and the fence that proves it. */
-export interface OwnedRange {
-  first: number;
-  last: number;
-  /** Since when the range is served without a break, in ms of Redis' clock. */
-  servedFrom: number;
-  /** `<epoch number>|<epoch id>|<token>|<holder>`. */
-  fence: string;
-}
+export type { OwnedRange };
 
 export interface PopResult {
   now: number;
   popped: number;
   /** The earliest known head of an owned bucket in ms; 0 when none is near. */
   nextHead: number;
-  /** Buckets with schedules for the planner. */
+  /** Buckets with schedules for the planner, if it was asked for them. */
   planned: number[];
   /** Buckets whose fence is above ours: the term is over. */
   fenced: number[];
@@ -33,6 +26,8 @@ export interface PopResult {
   took: number;
   /** ms from `now`, which is whole, to the end of the script. */
   past: number;
+  /** Workers have runs of a queue that it looked at. */
+  working: boolean;
 }
 
 export interface PlanItem {
@@ -91,12 +86,19 @@ export class LeaderScripts {
   constructor(private readonly shard: Shard) {}
 
   /**
-   * Moves what is due. `limit` records and `bytes` at most in one call.
+   * Moves what is due. `limit` records and `bytes` at most in one call. `planning` asks for the buckets to plan too.
    * `headroom` runs the twin that Redis lets grow memory above maxmemory; a TIME past `latest` (ms) fires nothing.
    */
   async popDue(
     owned: readonly OwnedRange[],
-    options: { limit: number; bytes: number; prove: boolean; headroom?: boolean; latest?: number },
+    options: {
+      limit: number;
+      bytes: number;
+      prove: boolean;
+      planning?: boolean;
+      headroom?: boolean;
+      latest?: number;
+    },
   ): Promise<PopResult | { clockJumpedTo: number }> {
     const { status, rest } = await this.shard.run('pop-due', options.headroom ? 'allow-oom' : 'deny-oom', [
       this.shard.base,
@@ -106,6 +108,7 @@ export class LeaderScripts {
       options.bytes,
       options.prove ? 1 : 0,
       Math.floor(options.latest ?? 0),
+      (options.planning ?? true) ? 1 : 0,
     ]);
     if (status === 'CLOCK_JUMP') return { clockJumpedTo: asNumber(rest[0]) };
     if (status !== 'OK') throw statusError(status);
@@ -121,6 +124,7 @@ export class LeaderScripts {
       took: asNumber(rest[8]) / 1000,
       taken: asNumber(rest[9]),
       past: asNumber(rest[10]) / 1000,
+      working: asNumber(rest[11]) > 0,
     };
   }
 
@@ -221,18 +225,4 @@ export class LeaderScripts {
     if (status !== 'OK') throw statusError(status);
     return rest;
   }
-}
-
-function packOwned(owned: readonly OwnedRange[]): Buffer {
-  return Buffer.concat(
-    owned.map((range) => {
-      const fence = Buffer.from(range.fence, 'utf8');
-      const header = Buffer.allocUnsafe(10);
-      header.writeUInt8(range.first, 0);
-      header.writeUInt8(range.last, 1);
-      header.writeUIntBE(range.servedFrom, 2, 6);
-      header.writeUInt16BE(fence.length, 8);
-      return Buffer.concat([header, fence]);
-    }),
-  );
 }

@@ -10,18 +10,19 @@ import type { ZoneUser } from '../redis/time-zone-store.js';
 /**
  * Where the pending ticks of a schedule are by newer rules of its zone; undefined when there is nothing to carry. Pure.
  * @param recorded the zone as the ticks were computed with it.
+ * @param carrying records of a higher `ver` were carried, or written, since it began.
  * @throws CarillonError when the definition cannot be compiled: the planner will say so.
  */
 export function carriedAnswer(
   { bucket, identity, record, now }: ZoneUser,
   policies: StoredPolicies,
   recorded: RecordedZone,
+  carrying: number,
   timeZones: TimeZoneData,
   calendars: CalendarSet | undefined,
 ): PlanAnswer | undefined {
   const { last, cur, next, inc, ver, anchor, state } = record;
-  // Carried already, or written since the walk began.
-  if (ver > (recorded.carrying ?? 0)) return undefined;
+  if (ver > carrying) return undefined;
   if (state === 'ended' || (cur === 0 && last === 0)) return undefined;
   const timing = compileStored(policies, identity, anchor, calendars, timeZones);
   const ticks = new Ticks(timing, policies, identity);

@@ -73,7 +73,7 @@ export class Planner {
       if (record.kind !== 'schedule') return { ...target, op: 'forget' };
       Object.assign(target, { inc: String(record.inc), ver: String(record.ver) });
       const policies = JSON.parse(record.policies) as StoredPolicies;
-      if (policies.tz !== undefined && this.timeZones.isStale(policies.tz)) {
+      if (policies.tz !== undefined && this.timeZones.isStale(policies.tz, item.bucket)) {
         return { ...target, op: 'defer', planAt: now + RETRY_MIN };
       }
       const timing = compileStored(policies, target.identity, record.anchor, calendars, this.timeZones.data);

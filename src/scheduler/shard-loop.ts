@@ -23,6 +23,11 @@ const PROVE_EVERY = 500;
 const PLAN_TURN = 500;
 /** For so long after a dispatch planning rests as long as it works, ms: workers have those runs to fetch. */
 const YIELD = 5000;
+/**
+ * Of the time that a pop held Redis, so much is left to workers before the next one, while they have runs: without it
+ * they starve in a herd, and Redis idles after it. Measured with a stock worker: the herd's end comes 10 % sooner.
+ */
+const SHARE_OF_WORKERS = 0.5;
 /** No good pop for so much longer than the poll is a break in serving: ticks of that time are missed, not late (ms). */
 const BREAK = 5000;
 /** What Redis refuses to everybody: another leader could do no better, so the leadership is kept. */
@@ -63,8 +68,12 @@ export class ShardLoop extends Service {
   /** Settles with the turn under way; never rejects. */
   #turnEnds: Promise<unknown> = Promise.resolve();
   #retry = 0;
+  /** The last pop found something, so that another follows at once. */
+  #busy = false;
   /** The last good pop, by both clocks: the monotonic one stands still while the machine is suspended. */
   #goodAt = { monotonic: 0, wall: 0 };
+  /** ms of Redis that are left to workers before the next pop. */
+  #leave = 0;
   #plannedAt = 0;
   #planFrom = 0;
   #dispatchedAt = Number.NEGATIVE_INFINITY;
@@ -116,6 +125,7 @@ export class ShardLoop extends Service {
         const busy = await turn;
         this.#retry = 0;
         if (!busy) await this.#sleeper.sleep(signal);
+        else if (this.#leave > 0) await pause(this.#leave, signal);
       } catch (error) {
         this.#failed(error);
         await pause(this.#retry, signal);
@@ -140,12 +150,15 @@ export class ShardLoop extends Service {
       this.#sleeper.replied(this.#sleeper.redisNow() || 1, 0);
       return false;
     }
-    const popped = await this.#pop(owned);
+    // In a herd all buckets may have something to plan: they are asked for when there is time to.
+    const planning = !this.#busy || monotonic() - this.#plannedAt > PLAN_TURN;
+    const popped = await this.#pop(owned, planning);
     if (popped === undefined) return false;
     const rested = popped.taken === 0 && popped.trouble.length === 0;
+    this.#busy = !rested;
     const now = monotonic();
     if (popped.popped > 0) this.#dispatchedAt = now;
-    if (popped.planned.length === 0) return !rested;
+    if (popped.planned.length === 0) return !rested || !planning;
     if (rested ? now >= this.#planFrom : now - this.#plannedAt > PLAN_TURN) {
       this.#plannedAt = now;
       const more = await planner.plan(scripts, this.#served.owned(), popped.planned);
@@ -164,7 +177,7 @@ export class ShardLoop extends Service {
     return due;
   }
 
-  async #pop(owned: OwnedRange[]): Promise<PopResult | undefined> {
+  async #pop(owned: OwnedRange[], planning: boolean): Promise<PopResult | undefined> {
     const { scripts, report, coordinator } = this.#options;
     const askedAt = this.#clock.instant();
     const sentAt = askedAt.monotonic;
@@ -173,6 +186,7 @@ export class ShardLoop extends Service {
       limit: this.#batch.limit,
       bytes: MAX_BYTES,
       prove: this.#provesNow(sentAt),
+      planning,
       headroom: this.#headroom.inUse,
       latest: this.#options.clockLeaps ? 0 : this.#clock.latest(),
     });
@@ -193,6 +207,7 @@ export class ShardLoop extends Service {
     coordinator.fed(sentAt);
     this.#batch.took(reply.took, reply.taken);
     this.#headroom.used(reply.bytes);
+    this.#leave = reply.working ? Math.ceil(reply.took * SHARE_OF_WORKERS) : 0;
     this.#sleeper.replied(reply.now + reply.past, reply.nextHead);
     report.popped(reply);
     this.#served.fenced(reply.fenced);

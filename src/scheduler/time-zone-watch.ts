@@ -4,23 +4,22 @@ import {
   hasRecordedOffsets,
   isNewerTzData,
   RecordedOffsets,
-  type RecordedZone,
   recordZone,
 } from '../domain/recorded-offsets.js';
 import type { StoredPolicies } from '../domain/schedule.js';
 import type { OffsetSource, TimeZoneData } from '../domain/time-zone-offsets.js';
 import type { CalendarStore } from '../redis/calendar-store.js';
 import type { LeaderScripts, OwnedRange, PlanAnswer } from '../redis/leader-scripts.js';
-import type { TimeZoneStore, ZoneUser } from '../redis/time-zone-store.js';
+import type { TimeZoneStore, ZoneInUse, ZoneMove, ZoneUser } from '../redis/time-zone-store.js';
 import type { Logger } from '../support/logger.js';
 import { carriedAnswer } from './carried-answer.js';
 import { RepeatedTask } from './repeated-task.js';
 
-/** ms between two looks at what there is to do, and between two at every zone in use. */
+/** ms between two looks at what there is to do. */
 const REST = 1000;
-const LOOK_AGAIN = 60_000;
+const LOOK_AGAIN = 10_000;
 const BATCH = 100;
-/** Walks over a zone's schedules: those that fire meanwhile are met again. */
+/** Walks over a bucket's schedules of a zone: those that fire meanwhile are met again. */
 const WALKS = 5;
 
 export interface TimeZoneWatchOptions {
@@ -33,21 +32,33 @@ export interface TimeZoneWatchOptions {
   now: () => number;
   /** The tz data to compute with. */
   host: TimeZoneData;
+  /** ms between two looks at every zone in use, where other leaders may have newer data. Defaults to 10 s. */
+  lookAgain?: number;
+}
+
+/** A walk's figures. */
+interface Carried {
+  schedules: number;
+  refused: string[];
 }
 
 /**
- * Keeps with each zone in use the offsets that its pending ticks were computed with, and carries those ticks over when
- * this Node's tz data is newer and says otherwise.
+ * Keeps with each zone in use the offsets that its pending ticks are computed with, the newest that any instance knows,
+ * and carries ticks over to them, each instance those of the buckets that it leads.
  *
- * A zone is **unknown** until it is first looked at in a term; **settled** while the ticks of its schedules agree with
- * {@link data}; **stale** from when a difference is found until the last of them is carried over: the planner waits,
- * dispatch goes on. What an instance with newer data planned is not touched: this one computes with the offsets recorded.
+ * Whoever has newer data that says otherwise **moves** the zone: all instances compute with its offsets from their next
+ * look on. A zone is **unknown** until it is first looked at in a term; **stale** while a bucket of ours still has ticks
+ * by the offsets before: the planner waits, dispatch goes on; **settled** otherwise. A bucket that changes hands in the
+ * middle is gone on with by its new leader, from where Redis says that the old one began. What an instance with newer
+ * data planned is never computed anew by an older one: it uses the offsets recorded.
  */
 export class TimeZoneWatch extends RepeatedTask implements TimeZoneData {
   readonly #settled = new Set<string>();
-  readonly #stale = new Map<string, RecordedZone>();
-  /** Offsets of newer tz data than ours. */
-  readonly #newer = new Map<string, OffsetSource>();
+  readonly #stale = new Map<string, ZoneMove>();
+  /** Offsets of tz data that is not ours, as recorded. */
+  readonly #others = new Map<string, OffsetSource>();
+  /** What was warned of. */
+  readonly #told = new Set<string>();
   #term = '';
   #lookedAt = Number.NEGATIVE_INFINITY;
 
@@ -57,7 +68,7 @@ export class TimeZoneWatch extends RepeatedTask implements TimeZoneData {
 
   /** What ticks are to be computed with. */
   get data(): TimeZoneData {
-    return this.#newer.size === 0 ? this.options.host : this;
+    return this.#others.size === 0 ? this.options.host : this;
   }
 
   get version(): string {
@@ -65,35 +76,38 @@ export class TimeZoneWatch extends RepeatedTask implements TimeZoneData {
   }
 
   offsetsOf(tz: string): OffsetSource {
-    return this.#newer.get(tz) ?? this.options.host.offsetsOf(tz);
+    return this.#others.get(tz) ?? this.options.host.offsetsOf(tz);
   }
 
-  /** Whether the pending ticks of this zone's schedules still wait to be carried over. */
-  isStale(tz: string): boolean {
-    return this.#stale.has(tz);
+  /** Whether the pending ticks of this zone's schedules in a bucket of ours still wait to be carried over. */
+  isStale(tz: string, bucket: number): boolean {
+    return this.#stale.get(tz)?.done.has(bucket) === false;
   }
 
   /** Looks at zones that ticks are about to be computed in. */
   async look(zones: readonly string[]): Promise<void> {
     this.#followTerm();
-    const unknown = zones.filter((tz) => !this.#settled.has(tz) && !this.#stale.has(tz));
-    if (unknown.length === 0) return;
-    const recorded = await this.options.store.all();
-    for (const tz of new Set(unknown)) await this.#judge(tz, recorded.get(tz));
+    const unknown = new Set(zones.filter((tz) => !this.#settled.has(tz) && !this.#stale.has(tz)));
+    if (unknown.size === 0) return;
+    const inUse = await this.options.store.all();
+    for (const tz of unknown) await this.#judge(tz, inUse.get(tz));
   }
 
   protected override async work(signal: AbortSignal): Promise<void> {
     this.#followTerm();
     if (this.#term === '') return;
-    if (performance.now() - this.#lookedAt > LOOK_AGAIN) {
-      this.#lookedAt = performance.now();
-      this.#settled.clear();
-      for (const [tz, zone] of await this.options.store.all()) await this.#judge(tz, zone);
-    }
-    if (this.#stale.size > 0) await this.#carry(signal);
+    if (performance.now() - this.#lookedAt > (this.options.lookAgain ?? LOOK_AGAIN)) await this.#lookAtAll();
+    if (this.#stale.size === 0) return;
+    await this.#carry(signal);
+    if (!signal.aborted) await this.#lookAtAll();
   }
 
-  /** Others may have led, and planned, since our last term. */
+  async #lookAtAll(): Promise<void> {
+    this.#lookedAt = performance.now();
+    for (const [tz, zone] of await this.options.store.all()) await this.#judge(tz, zone);
+  }
+
+  /** Others may have led, and planned, what is ours now. */
   #followTerm(): void {
     const term = this.options
       .owned()
@@ -104,102 +118,140 @@ export class TimeZoneWatch extends RepeatedTask implements TimeZoneData {
     this.#lookedAt = Number.NEGATIVE_INFINITY;
     this.#settled.clear();
     this.#stale.clear();
-    this.#newer.clear();
+    this.#others.clear();
   }
 
-  async #judge(tz: string, recorded: RecordedZone | undefined): Promise<void> {
-    const { host, logger } = this.options;
-    let zone: OffsetSource;
-    try {
-      zone = host.offsetsOf(tz);
-    } catch {
-      // Unknown to this Node: planning in it fails, and says so.
-      this.#settled.add(tz);
-      return;
-    }
-    if (recorded !== undefined && recorded.version !== host.version && !hasRecordedOffsets(recorded, zone)) {
-      if (isNewerTzData(host.version, recorded.version)) {
-        this.#stale.set(tz, recorded);
-        return;
+  /** Decides what the ticks of a zone are computed with, and whether some of ours are to be carried over to it. */
+  async #judge(tz: string, inUse: ZoneInUse | undefined): Promise<void> {
+    const host = this.#hostZone(tz);
+    // Unknown to this Node: planning in it fails, and says so.
+    if (host === undefined) this.#settle(tz, undefined);
+    else if (inUse?.recorded === undefined) await this.#set(tz, inUse, 'keep', host);
+    else {
+      const { recorded, move } = inUse;
+      const { version } = this.options.host;
+      const isNewer = isNewerTzData(version, recorded.version);
+      if (recorded.version === version || hasRecordedOffsets(recorded, host)) {
+        this.#settle(tz, move);
+        if (isNewer && move === undefined) await this.#set(tz, inUse, 'keep', host);
+      } else if (isNewer && move === undefined) {
+        await this.#set(tz, inUse, 'move', host);
+      } else {
+        // One that is newer than a move under way waits for its end.
+        if (!isNewer) this.#tellOthers(tz, recorded.version);
+        this.#settle(tz, move, new RecordedOffsets(recorded));
       }
-      logger.warn(
-        { tz, ours: host.version, recorded: recorded.version },
-        'schedules were planned with other tz data, which is not older: it is used further; update Node',
-      );
-      this.#newer.set(tz, new RecordedOffsets(recorded));
-    } else if (recorded === undefined || isNewerTzData(host.version, recorded.version)) {
-      await this.#record(tz, zone);
     }
-    this.#settled.add(tz);
   }
 
-  /** Carries the schedules of stale zones over, walk by walk until a walk meets no resistance. */
-  async #carry(signal: AbortSignal): Promise<void> {
-    const zones = await this.#begin();
-    let refused: string[] = [];
-    for (let walk = 0; walk < WALKS; walk++) {
-      refused = await this.#walk(zones);
-      // Fenced: whoever leads now goes on from here.
-      if (signal.aborted || this.options.owned().length === 0) return;
-      if (refused.length === 0) break;
+  #hostZone(tz: string): OffsetSource | undefined {
+    try {
+      return this.options.host.offsetsOf(tz);
+    } catch {
+      return undefined;
     }
-    if (refused.length > 0) {
-      this.options.logger.error(
-        { schedules: refused.slice(0, 10), count: refused.length },
-        'could not carry the pending ticks of schedules over to the new rules of their zones: they fire once by the old ones',
-      );
-    }
-    for (const tz of zones.keys()) {
-      await this.#record(tz, this.options.host.offsetsOf(tz));
+  }
+
+  /** Ticks are computed with `others`, else with this host's data; as long as `move` has buckets of ours, with neither. */
+  #settle(tz: string, move: ZoneMove | undefined, others?: OffsetSource): void {
+    if (others === undefined) this.#others.delete(tz);
+    else this.#others.set(tz, others);
+    if (move !== undefined && this.#bucketsToCarry(move).length > 0) {
+      this.#settled.delete(tz);
+      this.#stale.set(tz, move);
+    } else {
       this.#stale.delete(tz);
       this.#settled.add(tz);
     }
   }
 
-  /** Notes in Redis that a walk begins, so that whoever goes on after a crash knows what was carried before it. */
-  async #begin(): Promise<Map<string, RecordedZone>> {
-    const { store } = this.options;
-    const zones = new Map<string, RecordedZone>();
-    for (const [tz, zone] of this.#stale) {
-      const begun = { ...zone, carrying: zone.carrying ?? (await store.lastVersion()) };
-      if (zone.carrying === undefined) await store.record(tz, begun);
-      zones.set(tz, begun);
-    }
-    return zones;
+  /** Records this host's offsets; whoever was faster is judged in its turn. */
+  async #set(
+    tz: string,
+    known: ZoneInUse | undefined,
+    how: 'move' | 'keep',
+    host: OffsetSource,
+  ): Promise<void> {
+    const { store, now, host: data } = this.options;
+    await store.set(tz, known?.text ?? '', recordZone(data.version, host, now()), how);
+    const found = (await store.all()).get(tz);
+    // By now it is recorded, by us or by somebody else; one that is still older is moved at a later look.
+    if (found?.recorded === undefined) return;
+    const agrees = found.recorded.version === data.version || hasRecordedOffsets(found.recorded, host);
+    this.#settle(tz, found.move, agrees ? undefined : new RecordedOffsets(found.recorded));
   }
 
-  /** @returns the identities of those that somebody else changed meanwhile, or that cannot be stored. */
-  async #walk(zones: ReadonlyMap<string, RecordedZone>): Promise<string[]> {
-    const { store, host, logger } = this.options;
-    const refused: string[] = [];
-    let carried = 0;
-    let batch: PlanAnswer[] = [];
-    const commit = async () => {
-      const outcomes = await this.#commit(batch);
-      for (const [i, { identity }] of batch.entries()) {
-        if (outcomes[i] === 'OK') carried++;
-        else refused.push(identity);
-      }
-      batch = [];
-    };
-    for await (const user of store.users([...zones.keys()])) {
-      const answer = await this.#answer(user, zones);
-      if (answer !== undefined) batch.push(answer);
-      if (batch.length >= BATCH) await commit();
+  #tellOthers(tz: string, recorded: string): void {
+    const what = `${tz} ${recorded}`;
+    if (this.#told.has(what)) return;
+    this.#told.add(what);
+    this.options.logger.warn(
+      { tz, ours: this.version, recorded },
+      'schedules were planned with other tz data, which is not older: it is used further; update Node',
+    );
+  }
+
+  #bucketsToCarry({ done }: ZoneMove): number[] {
+    const buckets: number[] = [];
+    for (const { first, last } of this.options.owned()) {
+      for (let bucket = first; bucket <= last; bucket++) if (!done.has(bucket)) buckets.push(bucket);
     }
-    await commit();
-    if (carried > 0) {
+    return buckets;
+  }
+
+  /** Carries over what is ours of the stale zones, bucket by bucket. */
+  async #carry(signal: AbortSignal): Promise<void> {
+    const { logger, host } = this.options;
+    const zones = new Map(this.#stale);
+    const carried: Carried = { schedules: 0, refused: [] };
+    const buckets = new Set([...zones.values()].flatMap((move) => this.#bucketsToCarry(move)));
+    for (const bucket of buckets) {
+      if (signal.aborted || this.options.owned().length === 0) break;
+      await this.#carryBucket(bucket, zones, carried);
+    }
+    const names = [...zones.keys()];
+    if (carried.schedules > 0) {
       logger.info(
-        { zones: [...zones.keys()], schedules: carried, version: host.version },
+        { zones: names, schedules: carried.schedules, version: host.version },
         'the rules of time zones changed: carried pending ticks to where their local times are now',
       );
     }
-    return refused;
+    if (carried.refused.length > 0) {
+      logger.error(
+        { zones: names, schedules: carried.refused.slice(0, 10), count: carried.refused.length },
+        'could not carry the pending ticks of schedules over to the new rules of their zones: they fire once by the old ones',
+      );
+    }
   }
 
-  async #record(tz: string, zone: OffsetSource): Promise<void> {
-    const { store, host, now } = this.options;
-    await store.record(tz, recordZone(host.version, zone, now()));
+  /** Walk by walk until one meets no resistance. A bucket that was lost meanwhile is its new leader's to go on with. */
+  async #carryBucket(bucket: number, zones: ReadonlyMap<string, ZoneMove>, carried: Carried): Promise<void> {
+    const { store, owned } = this.options;
+    const begun = await store.beginCarrying(owned(), bucket, [...zones.keys()]);
+    if (begun === undefined || begun.size === 0) return;
+    let refused: string[] = [];
+    for (let walk = 0; walk < WALKS; walk++) {
+      refused = [];
+      let batch: PlanAnswer[] = [];
+      const commit = async () => {
+        const outcomes = await this.#commit(batch);
+        for (const [i, { identity }] of batch.entries()) {
+          if (outcomes[i] === 'OK') carried.schedules++;
+          else refused.push(identity);
+        }
+        batch = [];
+      };
+      for await (const user of store.users(bucket, [...begun.keys()])) {
+        const answer = await this.#answer(user, zones, begun);
+        if (answer !== undefined) batch.push(answer);
+        if (batch.length >= BATCH) await commit();
+      }
+      await commit();
+      if (refused.length === 0) break;
+    }
+    if (!(await store.doneCarrying(owned(), bucket, [...begun.keys()]))) return;
+    for (const tz of begun.keys()) zones.get(tz)?.done.add(bucket);
+    carried.refused.push(...refused);
   }
 
   async #commit(answers: readonly PlanAnswer[]): Promise<string[]> {
@@ -207,14 +259,19 @@ export class TimeZoneWatch extends RepeatedTask implements TimeZoneData {
     return (await this.options.scripts.setNext(this.options.owned(), answers)).outcomes;
   }
 
-  async #answer(user: ZoneUser, zones: ReadonlyMap<string, RecordedZone>): Promise<PlanAnswer | undefined> {
+  async #answer(
+    user: ZoneUser,
+    zones: ReadonlyMap<string, ZoneMove>,
+    begun: ReadonlyMap<string, number>,
+  ): Promise<PlanAnswer | undefined> {
     try {
       const policies = JSON.parse(user.record.policies) as StoredPolicies;
-      const zone = zones.get(policies.tz ?? 'UTC');
-      if (zone === undefined) return undefined;
+      const tz = policies.tz ?? 'UTC';
+      const [move, carrying] = [zones.get(tz), begun.get(tz)];
+      if (move === undefined || carrying === undefined) return undefined;
       const named = calendarsOf(policies.exclude);
       const calendars = named.length === 0 ? undefined : await this.options.calendars.named(named);
-      return carriedAnswer(user, policies, zone, this.options.host, calendars);
+      return carriedAnswer(user, policies, move.before, carrying, this.data, calendars);
     } catch (error) {
       if (isCarillonError(error, 'REDIS_UNAVAILABLE')) throw error;
       // A calendar that is gone, say: the planner tells, and suspends it.

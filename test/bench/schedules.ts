@@ -7,7 +7,6 @@ import {
   type Figures,
   interleaved,
   percentile,
-  round3,
   type Side,
 } from '../../src/bench/figures.js';
 import { startScheduler } from '../../src/bench/processes.js';
@@ -27,9 +26,8 @@ const IN_FLIGHT = 200;
  * and how late, and how many have run by then and how late.
  */
 export async function schedules(redis: BenchRedis, jobs: number, rounds: number): Promise<BenchResult> {
-  const { carillon, bullmq } = await interleaved(rounds, (side) => measure(redis, side, jobs));
-  const ratio = round3((carillon.lagP99Ms ?? NaN) / (bullmq.lagP99Ms ?? NaN));
-  return { name: 'schedules', jobs, rounds, carillon, bullmq, ratio };
+  const measured = await interleaved(rounds, 'lagP99Ms', (side) => measure(redis, side, jobs));
+  return { name: 'schedules', jobs, rounds, ...measured };
 }
 
 async function measure(redis: BenchRedis, side: Side, count: number): Promise<Figures> {

@@ -92,6 +92,16 @@ async function redisPid(port: number, dir: string): Promise<number | undefined> 
   }
 }
 
+function runs(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    // One that ended and that nobody has buried yet is there.
+    return !/^\d+ \(.*\) [ZX]/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
 describe('carillon dev', { timeout: 120_000 }, () => {
   test('runs jobs by a stock worker, stops all, and finds its data and port again', async () => {
     const town = new Town();
@@ -217,6 +227,83 @@ describe('carillon dev', { timeout: 120_000 }, () => {
     await eventually(() => dev.stderr.includes('ran hello a of demo'));
     await dev.stop();
     expect(JSON.parse(dev.lines.join('\n'))).toEqual(document);
+  });
+
+  test('several schedulers share the work by an etcd of its own, and all end with it', async () => {
+    const town = new Town();
+    const { dev, cli } = await town.up('--instances', '2', '--etcd', '1', '--partitions', '4');
+    const etcd = (await dev.waitForLine(/^ {2}export CARILLON_ETCD=/)).split('=')[1] as string;
+    await dev.waitForLine('scheduler  2 of them, namespace carillon, prefix bull, 4 partitions');
+    await eventually(
+      async () => {
+        const { partitions } = await cli.json<{ partitions: { state: string }[] }>(
+          'partitions',
+          'list',
+          '--etcd',
+          etcd,
+        );
+        expect(partitions.map(({ state }) => state)).toEqual(Array(4).fill('led'));
+      },
+      { timeout: 30_000 },
+    );
+    const listed = await cli.json<{ instances: { instanceId: string; pid: number }[] }>(
+      'instances',
+      'list',
+      '--etcd',
+      etcd,
+    );
+    expect(listed.instances.map(({ instanceId }) => instanceId)).toEqual(['dev-1', 'dev-2']);
+    for (const id of ['a', 'b', 'c', 'd', 'e', 'f'])
+      await cli.text('jobs', 'add', 'demo', 'hello', '--id', id, '--delay', '100ms');
+    for (const id of ['a', 'b', 'c', 'd', 'e', 'f']) await dev.waitForLine(`ran hello ${id} of demo`);
+    expect(await dev.stop()).toEqual({ code: 0, signal: null });
+    expect(listed.instances.filter(({ pid }) => runs(pid))).toEqual([]);
+    const pids = JSON.parse(
+      readFileSync(join(town.dir, '.carillon', 'etcd', 'pids.json'), 'utf8'),
+    ) as number[];
+    expect(pids.map(runs)).toEqual([false]);
+
+    // Started without etcd, the one scheduler leads what the several did.
+    const alone = await town.up();
+    await alone.cli.text('jobs', 'add', 'demo', 'hello', '--id', 'g', '--delay', '100ms');
+    await alone.dev.waitForLine('ran hello g of demo');
+    await alone.dev.stop();
+  });
+
+  test('killed, it leaves no etcd and no scheduler behind for long', async () => {
+    const town = new Town();
+    const { dev, cli } = await town.up('--instances', '2', '--etcd', '1', '--partitions', '4');
+    const etcd = (await dev.waitForLine(/^ {2}export CARILLON_ETCD=/)).split('=')[1] as string;
+    const { instances } = await cli.json<{ instances: { pid: number }[] }>(
+      'instances',
+      'list',
+      '--etcd',
+      etcd,
+    );
+    const [left] = JSON.parse(readFileSync(join(town.dir, '.carillon', 'etcd', 'pids.json'), 'utf8')) as [
+      number,
+    ];
+    await dev.kill9();
+    await eventually(() => instances.every(({ pid }) => !runs(pid)), { timeout: 20_000 });
+    const again = await town.up('--instances', '2');
+    await again.dev.waitForLine('scheduler  2 of them, namespace carillon, prefix bull');
+    expect(runs(left)).toBe(false);
+    await again.cli.text('jobs', 'add', 'demo', 'hello', '--id', 'a', '--delay', '100ms');
+    await again.dev.waitForLine('ran hello a of demo');
+    await again.dev.stop();
+  });
+
+  test('no etcd here, and partitions without one', async () => {
+    const missing = await new Town({ CARILLON_ETCD_SERVER: '/nowhere/etcd' }).run('--etcd', '3');
+    expect(missing.stderr).toMatch(
+      /^error: \/nowhere\/etcd cannot be run: ENOENT \(UNSUPPORTED\)\. Install it[^\n]+\n$/,
+    );
+    expect(missing).toMatchObject({ code: 1, stdout: '' });
+    const alone = await new Town().run('--partitions', '8');
+    expect(alone.stderr).toBe(
+      'error: partitions are shared by etcd, and there is none (INVALID_OPTION). Give --etcd 1, or 3, as well.\n',
+    );
+    expect(alone.code).toBe(2);
   });
 
   test('a port that is taken, and a redis-server that is not there', async () => {

@@ -71,7 +71,9 @@ describe('quarantine', { timeout: 60_000 }, () => {
     expect(await cli.json('jobs', 'get', 'emails', 'bad')).toMatchObject({ where: 'quarantine' });
     expect(await cli.failure('quarantine', 'release', 'emails', 'bad')).toContain('(BAD_RECORD)');
     expect(await cli.text('quarantine', 'discard', 'emails', 'bad')).toBe('discarded bad of emails');
-    expect(await cli.failure('quarantine', 'discard', 'emails', 'bad')).toContain('(NOT_FOUND)');
+    expect(await cli.failure('quarantine', 'discard', 'emails', 'bad')).toBe(
+      'error: nothing of the queue emails is set aside under this id (NOT_FOUND). Check queue and id; `carillon quarantine list` shows what is.',
+    );
     const { stdout, stderr } = await cli.run('quarantine', 'list');
     expect(stdout).not.toContain('bad');
     expect(stderr).toBe('nothing is set aside\n');
@@ -180,7 +182,7 @@ describe('scheduler', { timeout: 90_000 }, () => {
     const { code, stdout, stderr } = await cli.run('scheduler');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr.trimEnd().split('\n').at(-1)).toMatch(
-      /^error: Redis keeps no append-only file.*\(UNSAFE_REDIS\)/,
+      /^error: Redis keeps no append-only file.*\(UNSAFE_REDIS\)\. .* --allow-volatile /,
     );
     const volatile = cli.spawn('scheduler', '--allow-volatile');
     await volatile.waitForLine('scheduler of carillon serves');

@@ -278,6 +278,25 @@ describe('acquiring', () => {
     }
   }, 60_000);
 
+  test.each([
+    ['epoch', 'no JSON'],
+    ['epoch', '{"number":0,"id":"x"}'],
+    ['layout', '{"partitions":257}'],
+  ] as const)(
+    '%s that cannot be read (%s): nothing is led, and it is said which key',
+    async (name, value) => {
+      const { state, start } = setup({ name: `unreadable ${name}` });
+      const key = state.keys[name];
+      await state.client.txn({ if: [], success: [{ put: key, value }] });
+      const { led, coordinator } = await start('a');
+      expect(coordinator.trouble()).toBe(`the key ${key} in etcd cannot be read`);
+      expect(led()).toEqual([]);
+      await state.delete(key);
+      await eventually(() => expect(led()).toEqual(ALL));
+      expect(coordinator.trouble()).toBeUndefined();
+    },
+  );
+
   test('two processes of one id: the second takes no part, and says why', async ({ task }) => {
     const { state, start } = setup(task);
     const first = await start('a');

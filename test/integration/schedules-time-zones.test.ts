@@ -1,29 +1,23 @@
 import { describe, expect, test } from 'vitest';
-import { bucketOf } from '../../src/domain/buckets.js';
-import { RecordedOffsets, recordZone } from '../../src/domain/recorded-offsets.js';
-import { HOST_TIME_ZONES, type TimeZoneData, zoneOffsets } from '../../src/domain/time-zone-offsets.js';
+import { BUCKETS, bucketOf } from '../../src/domain/buckets.js';
+import { HOST_TIME_ZONES } from '../../src/domain/time-zone-offsets.js';
 import type { ScheduleRecord } from '../../src/redis/record.js';
 import { TimeZoneStore } from '../../src/redis/time-zone-store.js';
 import { eventually } from '../support/eventually.js';
 import { QUEUE, ScheduleWorld } from '../support/schedule-world.js';
 import { expectHealthy } from '../support/spine-doctor.js';
+import { newerDubai as newer, DUBAI as TZ } from '../support/time-zones.js';
 
 const HOUR = 3600;
-/** A zone without summer time, so that the test says all there is to its rules. */
-const TZ = 'Asia/Dubai';
-
-/** Dubai as a later version of the tz data would have it: from an instant on at another offset. */
-function newer(from: string, hours: number, version = '9999a'): TimeZoneData {
-  const offsets: [number, number][] = [
-    [0, 4 * HOUR],
-    [Date.parse(from) / 1000, hours * HOUR],
-  ];
-  const zone = new RecordedOffsets({ version, at: 0, from: 0, to: 0, offsets });
-  return { version, offsetsOf: (tz) => (tz === TZ ? zone : zoneOffsets(tz)) };
-}
 
 async function recordOf(world: ScheduleWorld, id: string): Promise<ScheduleRecord> {
   return (await world.spine.jobs.get(QUEUE, id)).record as ScheduleRecord;
+}
+
+/** All buckets are done. */
+async function carried(world: ScheduleWorld): Promise<void> {
+  const { client, keys } = world.spine;
+  await eventually(async () => expect(await client.exists(keys.zoneMoves)).toBe(0));
 }
 
 function iso(ms: number): string {
@@ -52,6 +46,7 @@ describe('two versions of the tz data', () => {
     const timeZones = newer('2024-03-05T20:00:00Z', hours);
     await world.startScheduler({ timeZones });
     await eventually(async () => expect(iso((await recordOf(world, 'daily')).cur)).toBe(first));
+    await carried(world);
     const day = 86_400_000;
     for (let n = 0; n < 3; n++) await world.passTo(Date.parse(first) + n * day + 60_000);
     const expected = [0, 1, 2].map((n) => iso(Date.parse(first) + n * day));
@@ -63,7 +58,7 @@ describe('two versions of the tz data', () => {
     ].map(([run, offset]) => new Date(Date.parse(run) + offset * 3_600_000).toISOString().slice(0, 16));
     expect(dates).toEqual(dates.map((_, n) => `2024-03-0${5 + n}T02:30`));
     expect(await new TimeZoneStore(world.spine.shard).all()).toMatchObject(
-      new Map([[TZ, { version: '9999a' }]]),
+      new Map([[TZ, { recorded: { version: '9999a' } }]]),
     );
   });
 
@@ -76,6 +71,7 @@ describe('two versions of the tz data', () => {
     await eventually(async () =>
       expect(iso((await recordOf(world, 'daily')).cur)).toBe('2024-03-05T23:30:00Z'),
     );
+    await carried(world);
     // Paused ones are carried over too.
     const paused = await recordOf(world, 'paused');
     expect([iso(paused.cur), iso(paused.next), paused.state]).toEqual([
@@ -92,18 +88,28 @@ describe('two versions of the tz data', () => {
   test('a walk that was cut short and begun again carries nothing twice', async ({ task }) => {
     const world = await ScheduleWorld.at('2024-03-05T12:00:00Z', task);
     await world.schedules.upsert('hourly', { ...DAILY, cron: '30 9-17 * * *' }, TEMPLATE);
-    const store = new TimeZoneStore(world.spine.shard);
-    const zone = recordZone(HOST_TIME_ZONES.version, zoneOffsets(TZ), await world.now());
-    const begun = { ...zone, carrying: await store.lastVersion() };
+    const { client, keys, shard } = world.spine;
+    const store = new TimeZoneStore(shard);
+    const before = await client.hget(keys.zones, TZ);
+    const begun = await client.hget(keys.meta, 'inc');
     const timeZones = newer('2024-03-04T00:00:00Z', 3);
     // 16:30 in Dubai was 12:30Z. What is 16:30 now was 17:30: carried again it would move again.
     for (let round = 0; round < 2; round++) {
-      await store.record(TZ, begun);
+      if (round === 1) {
+        await client.hset(keys.zoneMoves, TZ, before as string);
+        for (let bucket = 0; bucket < BUCKETS; bucket++)
+          await client.hset(keys.zoneMoves, `${bucket}|${TZ}`, begun as string);
+      }
       const scheduler = await world.startScheduler({ timeZones });
-      await eventually(async () => expect((await store.all()).get(TZ)).toMatchObject({ version: '9999a' }));
+      await eventually(async () => {
+        const zone = (await store.all()).get(TZ);
+        expect(zone).toMatchObject({ recorded: { version: '9999a' } });
+        expect(zone?.move).toBeUndefined();
+      });
       expect(iso((await recordOf(world, 'hourly')).cur)).toBe('2024-03-05T13:30:00Z');
       await scheduler.stop();
     }
+    expect(await client.exists(keys.zoneMoves)).toBe(0);
   });
 
   test('hundreds of schedules that fire while they are carried over: each at its new time, none twice', async ({
@@ -120,7 +126,9 @@ describe('two versions of the tz data', () => {
     const store = new TimeZoneStore(world.spine.shard);
     await eventually(async () => {
       await world.setClock((await world.now()) + 60_000);
-      expect((await store.all()).get(TZ)).toMatchObject({ version: '9999a' });
+      const zone = (await store.all()).get(TZ);
+      expect(zone).toMatchObject({ recorded: { version: '9999a' } });
+      expect(zone?.move).toBeUndefined();
     });
     await world.settle();
     for (const [i, id] of ids.entries()) {
@@ -161,13 +169,14 @@ describe('two versions of the tz data', () => {
     const zones = await store.all();
     expect([...zones.keys()].sort()).toEqual([TZ, 'Europe/London']);
     expect(zones.get(TZ)).toMatchObject({
-      version: HOST_TIME_ZONES.version,
-      offsets: [[expect.any(Number), 4 * HOUR]],
+      recorded: { version: HOST_TIME_ZONES.version, offsets: [[expect.any(Number), 4 * HOUR]] },
     });
     const users: string[] = [];
-    for await (const { identity, bucket } of store.users([TZ])) {
-      expect(bucket).toBe(bucketOf(identity));
-      users.push(identity);
+    for (let walked = 0; walked < BUCKETS; walked++) {
+      for await (const { identity, bucket } of store.users(walked, [TZ])) {
+        expect([bucket, bucket]).toEqual([walked, bucketOf(identity)]);
+        users.push(identity);
+      }
     }
     expect(users).toEqual([`${QUEUE}:daily`]);
   });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { bucketOf } from '../../src/domain/buckets.js';
+import type { OwnedRange } from '../../src/redis/leader-scripts.js';
 import { FLAGS } from '../../src/redis/record.js';
 import { aJob, aSchedule, jobs } from '../support/builders.js';
 import { aRun, jobModel, packRecord, scheduleModel } from '../support/builders-record.js';
@@ -30,6 +31,7 @@ describe('pop-due, a one-time job', () => {
       taken: 1,
       took: expect.any(Number),
       past: expect.any(Number),
+      working: false,
     });
     expect('past' in result && result.past >= result.took).toBe(true);
     expect(changes).toEqual({
@@ -353,6 +355,68 @@ describe('pop-due, who may', () => {
       expect(spine.pop(owned)).rejects.toMatchObject({ code: 'WRONG_LAYOUT' }),
     );
     expect(changes).toEqual({});
+  });
+});
+
+describe('pop-due, the heads', () => {
+  test('buckets to plan are told to who asks for them', async ({ task }) => {
+    const spine = await Spine.virtual(task);
+    await spine.schedules.upsert('q', 's', aSchedule(NOW, { next: 0, nextFire: 0 }), 'r');
+    const owned = await spine.lead();
+    expect(await spine.pop(owned)).toMatchObject({ planned: [bucketOf('q:s')] });
+    expect(await spine.pop(owned, { planning: false })).toMatchObject({ planned: [] });
+    const others = owned.map((range) => ({ ...range, first: 0, last: bucketOf('q:s') - 1 }));
+    expect(await spine.pop(others)).toMatchObject({ planned: [] });
+  });
+
+  test('a head of somebody else’s bucket is not taken, and brings nobody back at once', async ({ task }) => {
+    const spine = await Spine.virtual(task);
+    await spine.submit('q', [aJob('a', { time: NOW + 1 })]);
+    const owned = await spine.lead();
+    await spine.setClock(NOW + 1);
+    const others = owned.map((range) => ({ ...range, first: 0, last: BUCKET - 1 }));
+    expect(await spine.pop(others)).toMatchObject({ taken: 0, nextHead: 0, fenced: [] });
+    // Nor does a batch that is full before it.
+    const above = [{ ...others[0], first: BUCKET + 1, last: 255 } as OwnedRange];
+    expect(await spine.pop(above, { limit: 0 })).toMatchObject({ taken: 0, nextHead: 0 });
+    expect(await spine.pop(owned, { limit: 0 })).toMatchObject({ taken: 0, nextHead: NOW + 1 });
+    expect(await spine.pop(owned)).toMatchObject({ taken: 1, popped: 1 });
+  });
+
+  test('the next head of ours is found behind many of others', async ({ task }) => {
+    const spine = await Spine.virtual(task);
+    const [all] = await spine.lead();
+    const last = [{ ...all, first: 200, last: 255 } as OwnedRange];
+    for (let bucket = 0; bucket < 200; bucket++)
+      await spine.client.zadd(spine.keys.heads, NOW + bucket + 1, bucket);
+    expect(await spine.pop(last)).toMatchObject({ nextHead: 0 });
+    await spine.client.zadd(spine.keys.heads, NOW + 5000, 255);
+    expect(await spine.pop(last)).toMatchObject({ nextHead: NOW + 5000 });
+    expect(await spine.pop([all as OwnedRange])).toMatchObject({ nextHead: NOW + 1 });
+  });
+
+  test('members that name no bucket are passed over', async ({ task }) => {
+    const spine = await Spine.virtual(task);
+    await spine.submit('q', [aJob('a', { time: NOW + 1 })]);
+    const owned = await spine.lead();
+    for (const [score, member] of [[1, 'x'], [1, 'p'], [1, 'px'], [NOW + 9, 'y']] as const) {
+      await spine.client.zadd(spine.keys.heads, score, member);
+    } // biome-ignore format: one table
+    await spine.setClock(NOW + 1);
+    expect(await spine.pop(owned)).toMatchObject({ popped: 1, planned: [], trouble: [] });
+  });
+});
+
+describe('pop-due, workers', () => {
+  test('it tells that workers have runs of a queue that it feeds', async ({ task }) => {
+    const spine = await Spine.virtual(task);
+    await spine.submit('q', [aJob('a', { time: NOW + 1 }), aJob('b', { time: NOW + 2 })]);
+    const owned = await spine.lead();
+    await spine.setClock(NOW + 1);
+    expect(await spine.pop(owned)).toMatchObject({ popped: 1, working: false });
+    await spine.client.lmove(spine.bull('q', 'wait'), spine.bull('q', 'active'), 'RIGHT', 'LEFT');
+    await spine.setClock(NOW + 2);
+    expect(await spine.pop(owned)).toMatchObject({ popped: 1, working: true });
   });
 });
 

@@ -1,6 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { bucketOf } from '../../src/domain/buckets.js';
+import { recordZone } from '../../src/domain/recorded-offsets.js';
+import { HOST_TIME_ZONES } from '../../src/domain/time-zone-offsets.js';
 import { HeartbeatScripts } from '../../src/redis/heartbeat-scripts.js';
 import type { ScriptFlag } from '../../src/redis/script-source.js';
 import { statusError } from '../../src/redis/status.js';
@@ -137,7 +139,16 @@ describe('WRONG_LAYOUT: no script touches a namespace that was laid out otherwis
     'set-calendar': bare('set-calendar', 'deny-oom'),
     'calendar-users': bare('calendar-users', 'read-only'),
     'count-due': bare('count-due', 'read-only'),
-    'zone-users': (spine) => new TimeZoneStore(spine.shard).users(['UTC']).next(),
+    'zone-users': (spine) => new TimeZoneStore(spine.shard).users(0, ['UTC']).next(),
+    'set-zone': (spine) =>
+      new TimeZoneStore(spine.shard).set(
+        'UTC',
+        '',
+        recordZone('2024a', HOST_TIME_ZONES.offsetsOf('UTC'), NOW),
+        'keep',
+      ),
+    'adopt-epoch': bare('adopt-epoch', 'allow-oom'),
+    'carry-zone': (spine) => new TimeZoneStore(spine.shard).beginCarrying(owned, 0, ['UTC']),
     'hold-leadership': (spine) => new HeartbeatScripts(spine.shard).hold('me', 0, 5000, true),
   };
 

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -48,6 +48,14 @@ test('the tarball holds what is needed to run, and nothing else', () => {
   expect(
     ['src', 'test', 'scripts', 'node_modules', 'dist/cjs/cli', 'dist/cjs/bench'].filter(inTarball),
   ).toEqual([]);
+});
+
+test('the pages that README.md links to are there, and the whole stays small', () => {
+  const readme = readFileSync(join(consumer(), 'node_modules', 'carillon', 'README.md'), 'utf8');
+  const pages = [...readme.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map(([, page = '']) => page);
+  expect(pages.length).toBeGreaterThan(10);
+  expect(pages.filter((page) => !inTarball(page))).toEqual([]);
+  expect(statSync(tarball()).size).toBeLessThan(1_200_000);
 });
 
 test('the command is installed, executable, and runs', () => {

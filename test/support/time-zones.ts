@@ -1,4 +1,5 @@
-import { HOST_TIME_ZONES } from '../../src/domain/time-zone-offsets.js';
+import { RecordedOffsets } from '../../src/domain/recorded-offsets.js';
+import { HOST_TIME_ZONES, type TimeZoneData, zoneOffsets } from '../../src/domain/time-zone-offsets.js';
 import { CalendarStore } from '../../src/redis/calendar-store.js';
 import { TimeZoneStore } from '../../src/redis/time-zone-store.js';
 import { TimeZoneWatch } from '../../src/scheduler/time-zone-watch.js';
@@ -16,4 +17,18 @@ export function timeZonesOf(spine: Spine): TimeZoneWatch {
     now: () => Date.now(),
     host: HOST_TIME_ZONES,
   });
+}
+
+const HOUR = 3600;
+/** A zone without summer time, so that a test says all there is to its rules. */
+export const DUBAI = 'Asia/Dubai';
+
+/** Dubai as a later version of the tz data would have it: from an instant on at another offset, in hours. */
+export function newerDubai(from: string, hours: number, version = '9999a'): TimeZoneData {
+  const offsets: [number, number][] = [
+    [0, 4 * HOUR],
+    [Date.parse(from) / 1000, hours * HOUR],
+  ];
+  const zone = new RecordedOffsets({ version, at: 0, from: 0, to: 0, offsets });
+  return { version, offsetsOf: (tz) => (tz === DUBAI ? zone : zoneOffsets(tz)) };
 }

@@ -114,6 +114,7 @@ describe('free partitions', () => {
     partitions: [],
     handOvers: [],
     drains: [],
+    unreadable: [],
     ...over,
   });
   const led = (n: number, token: number, count = 2) => ({

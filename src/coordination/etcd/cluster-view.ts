@@ -66,10 +66,12 @@ export interface ClusterView {
   handOvers: HandOver[];
   /** Instances that an operator told to hand over. */
   drains: { instanceId: string; at: string; note?: string }[];
+  /** Keys of ours whose value is none of ours. */
+  unreadable: string[];
 }
 
 /**
- * Reads a namespace's keys at once. A value that cannot be read counts as absent.
+ * Reads a namespace's keys at once.
  * @throws CarillonError ETCD_UNAVAILABLE
  */
 export async function readCluster(client: EtcdClient, keys: EtcdKeys): Promise<ClusterView> {
@@ -82,6 +84,7 @@ export async function readCluster(client: EtcdClient, keys: EtcdKeys): Promise<C
     partitions: [],
     handOvers: [],
     drains: [],
+    unreadable: [],
   };
   for (const entry of found) take(view, keys, entry);
   return view;
@@ -90,16 +93,22 @@ export async function readCluster(client: EtcdClient, keys: EtcdKeys): Promise<C
 function take(view: ClusterView, keys: EtcdKeys, entry: KeyValue): void {
   const parsed = keys.parse(entry.key);
   const value = jsonOf(entry.value);
-  if (parsed === undefined || value === undefined) return;
+  if (parsed === undefined) return;
+  if (value === undefined) {
+    view.unreadable.push(entry.key);
+    return;
+  }
   const { modRevision, createRevision, lease } = entry;
   switch (parsed.kind) {
     case 'epoch':
       if (isPositive(value.number) && typeof value.id === 'string')
         view.epoch = { number: value.number, id: value.id, modRevision };
+      else view.unreadable.push(entry.key);
       return;
     case 'layout':
       if (isPositive(value.partitions) && value.partitions <= 256)
         view.layout = { partitions: value.partitions, pinned: value.pinned === true, modRevision };
+      else view.unreadable.push(entry.key);
       return;
     case 'members':
       view.members.push({

@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs';
 import type { CallOptions } from '@grpc/grpc-js';
 import { noop } from 'cockatiel';
 import { Etcd3, type IKeyValue, type IRequestOp, type ITxnRequest, isRecoverableError } from 'etcd3';
 import { CarillonError, isCarillonError } from '../../domain/errors.js';
 import type { EtcdConnection } from './etcd-options.js';
 import { EtcdUser } from './etcd-user.js';
+import { readTls } from './tls-files.js';
 
 /** One key of etcd. Revisions are whole numbers below 2^53, so that Lua's doubles hold them. */
 export interface KeyValue {
@@ -273,29 +273,6 @@ function etcdError(error: unknown): CarillonError {
     retryable: true,
     cause: error,
   });
-}
-
-function readTls({ ca, cert, key }: NonNullable<EtcdConnection['tls']>) {
-  return {
-    // etcd3 wants one; without it Node's own list of authorities counts.
-    rootCertificate: (ca === undefined ? undefined : pem(ca, 'ca')) as Buffer,
-    ...(cert === undefined ? {} : { certChain: pem(cert, 'cert') }),
-    ...(key === undefined ? {} : { privateKey: pem(key, 'key') }),
-  };
-}
-
-function pem(value: string, name: string): Buffer {
-  if (value.includes('-----BEGIN')) return Buffer.from(value);
-  try {
-    return readFileSync(value);
-  } catch (cause) {
-    throw new CarillonError('INVALID_OPTION', `the file of etcd.tls.${name} cannot be read`, {
-      field: `etcd.tls.${name}`,
-      given: value,
-      todo: 'Give the path of a PEM file, or its text.',
-      cause,
-    });
-  }
 }
 
 /** The keys from the prefix up to the first that does not begin with it. */

@@ -1,17 +1,17 @@
-import { hostname } from 'node:os';
-import { CarillonError } from '../../domain/errors.js';
+import { CarillonError, isCarillonError } from '../../domain/errors.js';
 import type { Logger } from '../../support/logger.js';
 import { pause } from '../../support/pause.js';
 import { Service } from '../../support/service.js';
 import type { Coordinator, Term } from '../coordinator.js';
 import { assignPartitions } from './assignment.js';
-import { type ClusterView, type InstanceVersions, type MemberRecord, readCluster } from './cluster-view.js';
+import { type ClusterView, type InstanceVersions, readCluster } from './cluster-view.js';
 import { createEpoch, epochText } from './epoch.js';
 import type { EtcdClient } from './etcd-client.js';
 import { EtcdKeys } from './etcd-keys.js';
 import { type FreePartition, FreePartitions } from './free-partitions.js';
 import { HeldTerm, partitionName } from './held-term.js';
 import { Standing } from './membership.js';
+import { OwnMember } from './own-member.js';
 import { type Claimant, claimPartition, releasePartitions } from './partition-claims.js';
 import { nextLayout } from './partition-layout.js';
 import { Progress } from './progress.js';
@@ -60,7 +60,7 @@ const REST_MAX = 1000;
 export class EtcdCoordinator extends Service implements Coordinator {
   readonly #options: EtcdCoordinatorOptions;
   readonly #keys: EtcdKeys;
-  readonly #startedAt: string;
+  readonly #member: OwnMember;
   readonly #listeners: (() => void)[] = [];
   readonly #terms = new Map<string, HeldTerm>();
   readonly #standing: Standing;
@@ -70,11 +70,13 @@ export class EtcdCoordinator extends Service implements Coordinator {
   /** The lease of the session before, to be ended for good. */
   #formerLease = '';
   #ending: Promise<void> = Promise.resolve();
-  #published = '';
   #progress: Progress;
   #draining = false;
+  #assignment: { input: string; owners: readonly string[] } = { input: '', owners: [] };
   #drainKey = false;
   #trouble: string | undefined = 'it has not joined yet';
+  /** The trouble is that etcd did not answer, which says little while the lease is trusted. */
+  #passing = false;
   #rest: () => Promise<void> = async () => undefined;
   #poked = false;
   #wake: () => void = () => undefined;
@@ -88,7 +90,12 @@ export class EtcdCoordinator extends Service implements Coordinator {
     const { namespace, instanceId, ttl, settle, poll, monotonic } = options;
     this.#options = options;
     this.#keys = new EtcdKeys(namespace);
-    this.#startedAt = new Date(options.wall()).toISOString();
+    this.#member = new OwnMember(this.#keys, {
+      instanceId,
+      startedAt: this.#wallText(),
+      partitions: options.partitions,
+      versions: options.versions,
+    });
     // Two of them notice the same trouble up to a poll and two reads apart.
     this.#standing = new Standing(instanceId, { settle, confirm: poll + 2 * EVERY });
     this.#free = new FreePartitions(ttl / 5);
@@ -99,8 +106,9 @@ export class EtcdCoordinator extends Service implements Coordinator {
     return [...this.#terms.values()].filter((term) => term.isValid());
   }
 
+  /** An etcd that did not answer is none as long as the lease is trusted. */
   trouble(): string | undefined {
-    return this.#trouble;
+    return this.#passing && this.#session?.isTrusted() ? undefined : this.#trouble;
   }
 
   onChange(listener: () => void): void {
@@ -188,6 +196,7 @@ export class EtcdCoordinator extends Service implements Coordinator {
       this.#told(undefined);
       return next;
     } catch (error) {
+      this.#passing = isCarillonError(error, 'ETCD_UNAVAILABLE');
       this.#told(error instanceof Error ? error.message : String(error));
       return EVERY;
     }
@@ -213,7 +222,7 @@ export class EtcdCoordinator extends Service implements Coordinator {
       if (this.#formerLease !== '') await client.revoke(this.#formerLease).catch(() => undefined);
       this.#formerLease = '';
       this.#draining = false;
-      await this.#register(client, session);
+      await this.#member.register(client, session.id);
     } catch (error) {
       await session.stop();
       throw error;
@@ -235,36 +244,6 @@ export class EtcdCoordinator extends Service implements Coordinator {
     this.#ending = session.stop();
   }
 
-  /** @throws CarillonError ID_IN_USE when another process that lives has our id. */
-  async #register(client: EtcdClient, session: EtcdSession): Promise<void> {
-    const key = this.#keys.member(this.#options.instanceId);
-    const value = this.#memberValue(true);
-    const put = { put: key, value, lease: session.id };
-    const first = await client.txn({
-      if: [{ key, createRevision: 0 }],
-      success: [put],
-      failure: [{ get: key }],
-    });
-    this.#published = value;
-    const [other] = first.found;
-    if (first.succeeded || other === undefined || other.lease === session.id) return;
-    const { host, pid, startedAt } = JSON.parse(other.value) as MemberRecord;
-    if (host === hostname() && pid === process.pid && startedAt === this.#startedAt) {
-      // Our own, under a lease that could not be revoked.
-      await client.txn({
-        if: [{ key, modRevision: other.modRevision }],
-        success: [{ delete: key }],
-      });
-      await client.txn({ if: [{ key, createRevision: 0 }], success: [put] });
-      return;
-    }
-    throw new CarillonError(
-      'ID_IN_USE',
-      `another process (${pid} on ${host}) takes part as ${this.#options.instanceId}`,
-      { field: 'instanceId', todo: 'Give each instance an id of its own, or leave it out.' },
-    );
-  }
-
   async #reconcile(client: EtcdClient, session: EtcdSession): Promise<number> {
     const { instanceId, monotonic, partitions } = this.#options;
     const view = await readCluster(client, this.#keys);
@@ -272,6 +251,12 @@ export class EtcdCoordinator extends Service implements Coordinator {
     if (me?.lease !== session.id) {
       session.lose('its member key is gone');
       return 0;
+    }
+    for (const key of [this.#keys.epoch, this.#keys.layout]) {
+      if (!view.unreadable.includes(key)) continue;
+      throw new CarillonError('BAD_RECORD', `the key ${key} in etcd cannot be read`, {
+        todo: 'Delete it; the epoch then needs `carillon fence adopt`.',
+      });
     }
     if (view.epoch === undefined) {
       await createEpoch(client, this.#keys);
@@ -288,7 +273,8 @@ export class EtcdCoordinator extends Service implements Coordinator {
     const wanted = free.filter(({ n }) => mine.has(n));
     const ready = settlesIn <= 0 ? wanted.filter((partition) => partition.in <= 0) : [];
     await Promise.all([this.#handOver(surplus), this.#claimAll(client, session, view, ready)]);
-    await this.#publish(client, session, me.createRevision);
+    const state = { fit: this.#progress.isFit(monotonic()), draining: this.#draining };
+    await this.#member.publish(client, session.id, me.createRevision, state);
     const waits = view.members.map((member) => this.#standing.settlesIn(member.instanceId));
     return Math.max(10, Math.min(EVERY, ...[...waits, ...wanted.map((p) => p.in)].filter((ms) => ms > 0)));
   }
@@ -358,7 +344,7 @@ export class EtcdCoordinator extends Service implements Coordinator {
       member.instanceId === instanceId ? { ...member, draining: this.#draining } : member,
     );
     const { all, settled } = this.#standing.candidates(members);
-    const owner = assignPartitions(all, count);
+    const owner = this.#assigned(all, count);
     const settledOwner = settled.length === all.length ? owner : assignPartitions(settled, count);
     const mine = new Set<number>();
     const kept = new Set<string>();
@@ -367,6 +353,15 @@ export class EtcdCoordinator extends Service implements Coordinator {
       if (owner[n] === instanceId || settledOwner[n] === instanceId) kept.add(partitionName({ count, n }));
     }
     return { mine, kept };
+  }
+
+  /** Computed when the members have changed, not each second. */
+  #assigned(instances: readonly string[], count: number): readonly string[] {
+    const input = JSON.stringify([count, ...instances]);
+    if (this.#assignment.input !== input) {
+      this.#assignment = { input, owners: assignPartitions(instances, count) };
+    }
+    return this.#assignment.owners;
   }
 
   async #claimAll(
@@ -414,34 +409,6 @@ export class EtcdCoordinator extends Service implements Coordinator {
     await releasePartitions(client, this.#keys, terms, { instanceId, lease, at: this.#wallText() }, reason);
   }
 
-  async #publish(client: EtcdClient, session: EtcdSession, createRevision: number): Promise<void> {
-    const { instanceId, monotonic } = this.#options;
-    const value = this.#memberValue(this.#progress.isFit(monotonic()));
-    if (value === this.#published) return;
-    const key = this.#keys.member(instanceId);
-    await client.txn({
-      if: [{ key, createRevision }],
-      success: [{ put: key, value, lease: session.id }],
-    });
-    this.#published = value;
-  }
-
-  #memberValue(fit: boolean): string {
-    const { instanceId, partitions, versions } = this.#options;
-    const record: MemberRecord = {
-      instanceId,
-      host: hostname(),
-      pid: process.pid,
-      startedAt: this.#startedAt,
-      partitions,
-      versions,
-      fit,
-      ...(fit ? {} : { unfitReason: 'its loop has completed no script for half a TTL' }),
-      draining: this.#draining,
-    };
-    return JSON.stringify(record);
-  }
-
   #term(
     partition: { count: number; n: number },
     token: number,
@@ -475,6 +442,6 @@ export class EtcdCoordinator extends Service implements Coordinator {
   #told(trouble: string | undefined): void {
     if (trouble === this.#trouble) return;
     this.#trouble = trouble;
-    if (trouble !== undefined) this.#options.logger.error(`takes no part: ${trouble}`);
+    if (trouble !== undefined) this.#options.logger.error(`coordination by etcd: ${trouble}`);
   }
 }

@@ -56,7 +56,12 @@ export class EtcdSession extends Service {
   /** Read before each action, never cached. */
   isValid(): boolean {
     if (this.#lost !== undefined || this.#id === '') return false;
-    return this.options.outlivesEtcd || this.#isTrusted();
+    return this.options.outlivesEtcd || this.isTrusted();
+  }
+
+  /** Whether etcd itself would still say so: false once the deadline has passed, whatever is done about it. */
+  isTrusted(): boolean {
+    return this.#lost === undefined && this.options.monotonic() < this.#validUntil;
   }
 
   /** Somebody saw that a key of ours is gone. */
@@ -94,23 +99,19 @@ export class EtcdSession extends Service {
   async #renew(signal: AbortSignal): Promise<void> {
     const { monotonic, outlivesEtcd } = this.options;
     while (!signal.aborted && this.#lost === undefined) {
-      if (!outlivesEtcd && !this.#isTrusted()) return this.lose('its deadline passed');
+      if (!outlivesEtcd && !this.isTrusted()) return this.lose('its deadline passed');
       const sentAt = monotonic();
       let left: number;
       try {
         left = await this.client.keepAlive(this.#id, Math.min(1000, this.#ttl / 6));
       } catch {
-        await pause(this.#isTrusted() ? AGAIN_SOON : AGAIN, signal);
+        await pause(this.isTrusted() ? AGAIN_SOON : AGAIN, signal);
         continue;
       }
       if (left === 0) return this.lose('etcd has ended its lease');
-      if (!outlivesEtcd && !this.#isTrusted()) return this.lose('its deadline passed');
+      if (!outlivesEtcd && !this.isTrusted()) return this.lose('its deadline passed');
       return this.#renewed(sentAt, left * 1000);
     }
-  }
-
-  #isTrusted(): boolean {
-    return this.options.monotonic() < this.#validUntil;
   }
 
   #renewed(sentAt: number, ttl: number): void {
