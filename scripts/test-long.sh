@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 
-./scripts/setup.sh
+./scripts/setup.sh redis etcd faketime
 
 # The packed tarball on every supported line of Node. npm's node-<platform>-<arch> packages bring the binaries.
 for version in 20.0 22 24; do
@@ -33,7 +33,7 @@ npm pack --silent --pack-destination "$WORK" >/dev/null
 CARILLON_TEST_NESTJS="$NEST" npx vitest run --project contract nestjs </dev/null
 
 # The fault tests at full size: a herd of 100,000 killed in the middle, 200,000 overdue, a million pending, an hour of
-# schedules of every second.
+# schedules of every second, etcd's majority gone for 30 s and for three minutes.
 echo '== faults at full size'
 CARILLON_LONG=1 npx vitest run --project fault </dev/null
 

@@ -1,5 +1,8 @@
+import { resolveEtcdOptions } from '../config/etcd-options.js';
+import { readCluster } from '../coordination/etcd/cluster-view.js';
 import { openEtcd } from '../coordination/etcd/etcd-client.js';
 import { EtcdKeys } from '../coordination/etcd/etcd-keys.js';
+import { setLayout } from '../coordination/etcd/operator-changes.js';
 import { BUCKETS } from '../domain/buckets.js';
 import { Keys } from '../redis/keys.js';
 import { startEtcd } from '../support/etcd-process.js';
@@ -118,11 +121,12 @@ class Failover {
   /** @returns ms until every bucket is led in the new cut. */
   async scale(partitions: number): Promise<number> {
     const before = await this.#fences();
-    const client = openEtcd({ hosts: [...this.hosts], callTimeout: 2000 });
+    const client = openEtcd(resolveEtcdOptions({ hosts: this.hosts }));
     try {
-      const value = JSON.stringify({ partitions, pinned: true });
+      const keys = new EtcdKeys(NAMESPACE);
+      const view = await readCluster(client, keys);
       const from = performance.now();
-      await client.txn({ if: [], success: [{ put: new EtcdKeys(NAMESPACE).layout, value }] });
+      await setLayout(client, keys, view, { partitions, pinned: true });
       await this.#until('the new cut', (fences) => fences.every((fence, bucket) => fence !== before[bucket]));
       return performance.now() - from;
     } finally {

@@ -221,8 +221,12 @@ describe('I6 an instance’s wall clock', () => {
         });
         await cluster.balanced();
         const before = await Promise.all(cluster.fleets.map((fleet) => fleet.fences()));
-        for (const offset of ['-12h', '+12h', '+0']) {
-          writeFileSync(file, `${offset}\n`);
+        for (const hours of [-12, 12, 0]) {
+          writeFileSync(file, `${hours < 0 ? '' : '+'}${hours}h\n`);
+          await cluster.each(async (fleet) => {
+            const ahead = (await fleet.at(2).wall()) - Date.now();
+            expect(Math.round(ahead / 3_600_000)).toBe(hours);
+          });
           await cluster.passes(1500);
         }
         expect(await Promise.all(cluster.fleets.map((fleet) => fleet.fences()))).toEqual(before);

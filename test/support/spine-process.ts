@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import type { SchedulerOptions } from '../../src/config/scheduler-options.js';
 import type { ScriptChoices } from '../../src/redis/script-source.js';
 import type { Readiness } from '../../src/scheduler/dispatch-report.js';
+import { eventually } from './eventually.js';
 import { type NodeProcess, spawnNode } from './node-process.js';
 import type { Spine } from './spine.js';
 
@@ -42,6 +43,16 @@ export class SchedulerProcess {
   /** Resolves when it says that it leads no more. */
   async leadsNoMore(timeout = 60_000): Promise<string> {
     return this.node.waitForLine('"message":"leads no more"', timeout);
+  }
+
+  /** Its wall clock; ms. */
+  async wall(): Promise<number> {
+    const asked = this.node.lines.length;
+    this.node.writeLine('clock');
+    const line = await eventually(
+      () => this.node.lines.slice(asked).find((text) => text.startsWith('{"wall"')) ?? false,
+    );
+    return (JSON.parse(line) as { wall: number }).wall;
   }
 
   /** What it last said of itself. */

@@ -1,7 +1,7 @@
 /**
  * A scheduler in a process of its own: `spine-scheduler.fixture.ts '<SchedulerOptions as JSON>'`. Standard output has
- * one line an event: what it logs, and its readiness whenever that changes. `block <ms>` on standard input keeps its event
- * loop busy for so long.
+ * one line an event: what it logs, and its readiness whenever that changes. On standard input, `block <ms>` keeps its event
+ * loop busy for so long, and `clock` makes it tell its wall clock.
  */
 import type { SchedulerOptions } from '../../src/config/scheduler-options.js';
 import { Scheduler } from '../../src/scheduler/scheduler.js';
@@ -31,6 +31,7 @@ process.once('SIGTERM', () => {
 const input = process.stdin as typeof process.stdin & { unref?: () => void };
 input.unref?.();
 input.on('data', (line: Buffer) => {
+  if (line.toString().startsWith('clock')) process.stdout.write(`${JSON.stringify({ wall: Date.now() })}\n`);
   const [, ms] = /^block (\d+)/.exec(line.toString()) ?? [];
   const until = performance.now() + Number(ms ?? 0);
   while (performance.now() < until);
