@@ -330,6 +330,25 @@ describe('an operator', () => {
     expect((await state.read()).drains).toEqual([]);
   });
 
+  test('drained one that was killed: the next process of its id takes part; a drain outlives a lost lease', async ({
+    task,
+  }) => {
+    const { state, start } = setup(task);
+    await state.put(state.keys.drain('a'), { at: 'T' });
+    const { led, coordinator } = await start('a');
+    await eventually(() => expect(led()).toEqual(ALL));
+    expect((await state.read()).drains).toEqual([]);
+    await state.put(state.keys.drain('a'), { at: 'T' });
+    await eventually(() => expect(led()).toEqual([]));
+    const [member] = (await state.read()).members;
+    await state.client.revoke(member?.lease ?? '');
+    await eventually(async () => {
+      const [again] = (await state.read()).members;
+      expect([again?.draining, again?.lease === member?.lease]).toEqual([true, false]);
+    });
+    expect(coordinator.terms()).toEqual([]);
+  });
+
   test('takes the drain back: it takes part again', async ({ task }) => {
     const { state, start } = setup(task);
     const { led } = await start('a');

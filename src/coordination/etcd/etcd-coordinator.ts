@@ -74,6 +74,8 @@ export class EtcdCoordinator extends Service implements Coordinator {
   #progress: Progress;
   #draining = false;
   #drainKey = false;
+  /** The lowest create revision of our member key: what was asked of the id before that was asked of another process. */
+  #beganAt = Number.POSITIVE_INFINITY;
   #trouble: string | undefined = 'it has not joined yet';
   #rest: () => Promise<void> = async () => undefined;
   #poked = false;
@@ -279,7 +281,8 @@ export class EtcdCoordinator extends Service implements Coordinator {
     }
     if (await this.#changesLayout(client, view, partitions)) return 0;
     this.#follow(view, session);
-    this.#heedDrain(view);
+    this.#beganAt = Math.min(this.#beganAt, me.createRevision);
+    await this.#heedDrain(client, view);
     this.#standing.observe(view.members, monotonic());
     const free = this.#free.observe(view, monotonic(), this.#wallText());
     const { mine, kept } = this.#wanted(view);
@@ -341,9 +344,15 @@ export class EtcdCoordinator extends Service implements Coordinator {
     if (changed) this.#changed();
   }
 
-  #heedDrain(view: ClusterView): void {
+  /** A drain of a process that was killed, whose id we have, ends here. */
+  async #heedDrain(client: EtcdClient, view: ClusterView): Promise<void> {
     const { instanceId, logger } = this.#options;
-    const asked = view.drains.some((drain) => drain.instanceId === instanceId);
+    const drain = view.drains.find((one) => one.instanceId === instanceId);
+    const asked = drain !== undefined && drain.modRevision > this.#beganAt;
+    if (drain !== undefined && !asked) {
+      const key = this.#keys.drain(instanceId);
+      await client.txn({ if: [{ key, modRevision: drain.modRevision }], success: [{ delete: key }] });
+    }
     if (asked === this.#draining) return;
     this.#draining = asked;
     this.#drainKey ||= asked;
