@@ -6,6 +6,7 @@ import { aJob } from '../support/builders.js';
 import { EtcdState, startMember } from '../support/etcd-cluster.js';
 import { startTestEtcd } from '../support/etcd-server.js';
 import { eventually } from '../support/eventually.js';
+import { FaultProxy } from '../support/fault-proxy.js';
 import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
 import { Spine } from '../support/spine.js';
 import { InProcessCli } from './cli-in-process.js';
@@ -96,6 +97,23 @@ describe('partitions and instances', { timeout: 90_000 }, () => {
     );
     expect(table[1]).toMatch(/^0\/8 +0-31 +led +(east|west) +\d+ /);
     expect((await town.run('instances', 'list')).stdout).toMatch(/^east .* yes +no +4 +8 +carillon /m);
+  });
+
+  test('list while a partition is handed over: never refused', async ({ task }) => {
+    const town = await Town.of(task);
+    await Promise.all([town.start('east', 1), town.start('west', 1)]);
+    const [{ leader } = { leader: null }] = await town.led(1);
+    const proxy = await FaultProxy.start({ port: Number(new URL(sharedRedisUrl()).port), protocol: 'raw' });
+    proxy.pause();
+    const listing = town.json<{ partitions: Row[] }>('partitions', 'list', '--redis', proxy.url);
+    await eventually(() => expect(proxy.accepted).toBeGreaterThan(0));
+    await town.state.put(town.state.keys.drain(leader ?? ''), { at: 'T' });
+    await eventually(async () => {
+      const fence = await town.spine.client.hget(town.spine.keys.fence, '0');
+      expect(fence?.split('|')[3]).toBe(leader === 'east' ? 'west' : 'east');
+    });
+    await proxy.resume();
+    expect((await listing).partitions).toMatchObject([{ state: 'led' }]);
   });
 
   test('scale pins a number against the configuration; --unpin lets it follow again', async ({ task }) => {
