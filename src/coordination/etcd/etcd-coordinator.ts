@@ -286,7 +286,7 @@ export class EtcdCoordinator extends Service implements Coordinator {
     this.#standing.observe(view.members, monotonic());
     const free = this.#free.observe(view, monotonic(), this.#wallText());
     const { mine, kept } = this.#wanted(view);
-    const surplus = [...this.#terms.values()].filter((term) => !kept.has(partitionName(term)));
+    const surplus = [...this.#terms.values()].filter((term) => term.ended || !kept.has(partitionName(term)));
     const settlesIn = this.#standing.settlesIn(instanceId);
     const wanted = free.filter(({ n }) => mine.has(n));
     const ready = settlesIn <= 0 ? wanted.filter((partition) => partition.in <= 0) : [];
@@ -402,15 +402,15 @@ export class EtcdCoordinator extends Service implements Coordinator {
   /** Ends terms, lets what is under way finish, and gives their partitions back. */
   async #handOver(terms: readonly HeldTerm[]): Promise<void> {
     if (terms.length === 0) return;
-    for (const term of terms) {
-      term.end();
-      this.#terms.delete(partitionName(term));
-    }
+    for (const term of terms) term.end();
     this.#changed();
     const over = new AbortController();
     await Promise.race([this.#rest(), pause(REST_MAX, over.signal)]);
     over.abort();
     await this.#release(terms, this.#draining ? 'it drains' : 'another instance should lead it');
+    for (const term of terms) {
+      if (this.#terms.get(partitionName(term)) === term) this.#terms.delete(partitionName(term));
+    }
   }
 
   async #release(terms: readonly HeldTerm[], reason: string): Promise<void> {
