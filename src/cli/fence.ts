@@ -43,8 +43,10 @@ async function adopt(flags: { dryRun?: boolean; yes?: boolean }, command: Comman
     const fences = new FenceStore(shard);
     const { newEpochId } = await import('../coordination/etcd/epoch.js');
     const newId = newEpochId();
+    // In this order, as adoptFences reads them.
+    const before = await fences.read();
     const { epoch, highestToken } = await source.read();
-    const plan = planAdopt(await fences.read(), epoch, highestToken, newId);
+    const plan = planAdopt(before, epoch, highestToken, newId);
     if (flags.dryRun === true || plan.epoch === undefined) {
       told(settings, plan, undefined);
       return;

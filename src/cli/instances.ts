@@ -11,7 +11,7 @@ import { settingsOf } from './settings.js';
 
 const DRAIN_HELP = `
 It finishes what it is doing, hands its partitions over and takes none, but keeps running: before an upgrade of its
-machine, say. SIGTERM does the same and ends it. --undo lets it take part again; so does an orderly restart. The last one
+machine, say. SIGTERM does the same and ends it. --undo lets it take part again; so does a restart. The last one
 that could lead is refused, unless --force: nobody would lead then.
 
 Examples:
@@ -95,12 +95,6 @@ async function list(_flags: unknown, command: Command): Promise<void> {
     ]),
   );
   if (rows.length === 0) remark('no instance takes part');
-  for (const { instanceId } of view.drains) {
-    if (rows.some((row) => row.instanceId === instanceId)) continue;
-    remark(
-      `${plain(instanceId)} takes no part, and would not when it is started: drain ${plain(instanceId)} --undo`,
-    );
-  }
 }
 
 async function drain(

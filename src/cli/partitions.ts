@@ -53,11 +53,12 @@ async function list(_flags: unknown, command: Command): Promise<void> {
   const { readBucketLoads } = await import('../redis/bucket-loads.js');
   const { Keys } = await import('../redis/keys.js');
   const { namespace } = settings;
-  const { view, loads } = await withKnownCluster(settings, (_cluster, found) =>
-    withRedis(settings, async (client) => ({
-      view: found,
-      loads: await readBucketLoads(client, new Keys(namespace)),
-    })),
+  const { view, loads } = await withKnownCluster(settings, ({ read }) =>
+    withRedis(settings, async (client) => {
+      const loads = await readBucketLoads(client, new Keys(namespace));
+      // After the fences: one that a hand-over raises in between would seem to be of a later term than etcd knows.
+      return { loads, view: await read() };
+    }),
   );
   const rows = partitionRows(view, loads.buckets, loads.now);
   const layout = { partitions: view.layout?.partitions ?? null, pinned: view.layout?.pinned ?? false };

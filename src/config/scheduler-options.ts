@@ -177,13 +177,14 @@ function checkWithEtcd(
     const todo = `Write ${Math.floor(ttl / 3)} ms or less, or a longer ttl.`;
     refuse('etcd.callTimeout', options.etcd?.callTimeout, 'must be at most a third of ttl', todo);
   }
-  const failOver = 2 * ttl + 2000 + poll;
+  // Leases of etcd are of whole seconds.
+  const failOver = 2 * Math.ceil(ttl / 1000) * 1000 + 2000 + poll;
   if (failOver > DEFAULT_GRACE) {
     refuse(
       'ttl',
       options.ttl ?? ttl,
       `is too long: a fail-over may take ${failOver} ms, and the default grace of schedules is ${DEFAULT_GRACE} ms, so that they would miss ticks`,
-      `Write ${Math.floor((DEFAULT_GRACE - 2000 - poll) / 2)} ms or less.`,
+      `Write ${Math.floor((DEFAULT_GRACE - 2000 - poll) / 2000) * 1000} ms or less.`,
     );
   }
 }

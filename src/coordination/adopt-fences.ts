@@ -84,8 +84,10 @@ export async function adoptFences(
   newId: string,
 ): Promise<AdoptOutcome> {
   for (let attempt = 1; ; attempt += 1) {
+    // The fences first: one that a hand-over raises after its source was read would seem to be ahead of it.
+    const before = await fences.read();
     const { epoch: current, highestToken } = await source.read();
-    const plan = planAdopt(await fences.read(), current, highestToken, newId);
+    const plan = planAdopt(before, current, highestToken, newId);
     const { epoch, isNew } = plan;
     if (epoch === undefined) return { ...plan, above: [] };
     if (isNew && !(await source.raise(epoch))) {

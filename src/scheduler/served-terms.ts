@@ -107,7 +107,8 @@ export class ServedTerms {
 
   #refuse(term: Term, buckets: readonly number[]): void {
     const served = this.#served.get(term);
-    if (served === undefined) return;
+    // Of a term that has ended here nothing else is to be expected.
+    if (served === undefined || !term.isValid()) return;
     this.#askedAt = this.monotonic();
     const news = buckets.filter((bucket) => !served.refused.has(bucket));
     if (news.length === 0) return;

@@ -7,6 +7,8 @@ export class Sleeper {
   #monotonicAt = 0;
   #nextAt = 0;
   #hintedWhileInFlight = Number.POSITIVE_INFINITY;
+  /** Somebody wanted a turn since the last sleep; what replies say does not undo that. */
+  #woken = false;
   #wake: (() => void) | undefined;
 
   constructor(
@@ -45,20 +47,21 @@ export class Sleeper {
     this.#wake?.();
   }
 
-  /** Ends the sleep at once. */
+  /** Ends the sleep at once, or else the next one. */
   wake(): void {
-    this.#nextAt = 0;
+    this.#woken = true;
     this.#wake?.();
   }
 
   /** Sleeps until the next head, at most the poll; a hint re-arms it. */
   async sleep(signal: AbortSignal): Promise<void> {
     const end = this.monotonic() + this.poll;
-    while (!signal.aborted) {
+    while (!signal.aborted && !this.#woken) {
       const left = Math.min(end - this.monotonic(), Math.max(0, this.#nextAt - this.redisNow()));
-      if (left <= 0) return;
+      if (left <= 0) break;
       await this.#pause(left, signal);
     }
+    this.#woken = false;
   }
 
   #pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -21,6 +21,8 @@ const LOOK_AGAIN = 10_000;
 const BATCH = 100;
 /** Walks over a bucket's schedules of a zone: those that fire meanwhile are met again. */
 const WALKS = 5;
+/** Looks at zones that hand-overs break into. */
+const LOOKS = 5;
 
 export interface TimeZoneWatchOptions {
   store: TimeZoneStore;
@@ -86,11 +88,14 @@ export class TimeZoneWatch extends RepeatedTask implements TimeZoneData {
 
   /** Looks at zones that ticks are about to be computed in. */
   async look(zones: readonly string[]): Promise<void> {
-    this.#followTerm();
-    const unknown = new Set(zones.filter((tz) => !this.#settled.has(tz) && !this.#stale.has(tz)));
-    if (unknown.size === 0) return;
-    const inUse = await this.options.store.all();
-    for (const tz of unknown) await this.#judge(tz, inUse.get(tz));
+    // A term that ends meanwhile makes every zone unknown again.
+    for (let looks = 0; looks < LOOKS; looks++) {
+      this.#followTerm();
+      const unknown = new Set(zones.filter((tz) => !this.#settled.has(tz) && !this.#stale.has(tz)));
+      if (unknown.size === 0) return;
+      const inUse = await this.options.store.all();
+      for (const tz of unknown) await this.#judge(tz, inUse.get(tz));
+    }
   }
 
   protected override async work(signal: AbortSignal): Promise<void> {

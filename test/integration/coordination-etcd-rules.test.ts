@@ -63,6 +63,43 @@ describe('leading', () => {
     );
   });
 
+  test('a hand-over that etcd did not answer is gone through with: its term never begins again', async ({
+    task,
+  }) => {
+    const { state, start } = setup(task);
+    let refuses = false;
+    let refused = 0;
+    const wrap = (client: EtcdClient): EtcdClient => ({
+      ...bound(client),
+      txn: async (transaction) => {
+        const [first] = transaction.success;
+        if (refuses && first && 'delete' in first && first.delete.includes('/partitions/')) {
+          refused += 1;
+          throw new Error('no answer');
+        }
+        return client.txn(transaction);
+      },
+    });
+    const first = await start('a', { wrap });
+    await eventually(() => expect(first.led()).toEqual(ALL));
+    const before = new Map(first.coordinator.terms().map(({ first: bucket, token }) => [bucket, token]));
+    refuses = true;
+    const second = await start('b');
+    await eventually(() => expect(first.led()).toHaveLength(2));
+    const kept = first.led();
+    await eventually(() => expect(refused).toBeGreaterThan(0));
+    await second.coordinator.stop();
+    await eventually(async () => expect((await state.read()).members).toHaveLength(1));
+    // All are its own to lead again; those it must first have given back.
+    const seen = refused;
+    await eventually(() => expect(refused).toBeGreaterThan(seen + 1));
+    expect(first.led()).toEqual(kept);
+    refuses = false;
+    await eventually(() => expect(first.led()).toEqual(ALL));
+    for (const { first: bucket, token } of first.coordinator.terms())
+      expect(token > (before.get(bucket) ?? 0)).toBe(!kept.includes(bucket));
+  });
+
   test('a loop that never rests delays a hand-over by a second, no longer', async ({ task }) => {
     const { start } = setup(task);
     const first = await start('a');
@@ -377,6 +414,25 @@ describe('an operator', () => {
     expect((await state.read()).partitions).toEqual([]);
     await first.coordinator.stop();
     expect((await state.read()).drains).toEqual([]);
+  });
+
+  test('drained one that was killed: the next process of its id takes part; a drain outlives a lost lease', async ({
+    task,
+  }) => {
+    const { state, start } = setup(task);
+    await state.put(state.keys.drain('a'), { at: 'T' });
+    const { led, coordinator } = await start('a');
+    await eventually(() => expect(led()).toEqual(ALL));
+    expect((await state.read()).drains).toEqual([]);
+    await state.put(state.keys.drain('a'), { at: 'T' });
+    await eventually(() => expect(led()).toEqual([]));
+    const [member] = (await state.read()).members;
+    await state.client.revoke(member?.lease ?? '');
+    await eventually(async () => {
+      const [again] = (await state.read()).members;
+      expect([again?.draining, again?.lease === member?.lease]).toEqual([true, false]);
+    });
+    expect(coordinator.terms()).toEqual([]);
   });
 
   test('takes the drain back: it takes part again', async ({ task }) => {

@@ -88,6 +88,26 @@ test('from standalone to etcd and back: each time an adopt, nothing dispatched w
   expect((await adoptStandalone()).epoch).toBeUndefined();
 }, 60_000);
 
+test('an adopt that looks while partitions are handed over finds nothing in the way', async ({ task }) => {
+  const { spine, state } = await setup(task);
+  await startMember(spine, etcd.hosts, 'a', { partitions: 1 });
+  const store = new FenceStore(spine.shard);
+  const holders = async () => new Set([...(await store.read()).values()].map((fence) => fence.split('|')[3]));
+  await eventually(async () => expect(await holders()).toEqual(new Set(['a'])));
+  await startMember(spine, etcd.hosts, 'b', { partitions: 1 });
+  const handingOver = {
+    async read() {
+      await state.put(state.keys.drain('a'), { at: 'T' });
+      await eventually(async () => expect(await holders()).toEqual(new Set(['b'])), { timeout: 15_000 });
+      return store.read();
+    },
+    raise: () => Promise.reject(new Error('nothing is to be raised')),
+  };
+  const source = new EtcdEpoch(state.client, state.keys);
+  expect((await adoptFences(source, handingOver, newEpochId())).epoch).toBeUndefined();
+  expect((await state.read()).epoch?.number).toBe(1);
+}, 30_000);
+
 test('an adopt that is cut off after any call is finished by the next, under one number', async ({
   task,
 }) => {

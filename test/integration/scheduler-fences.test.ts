@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
+import { ServedTerms } from '../../src/scheduler/served-terms.js';
 import { aJob } from '../support/builders.js';
 import { eventually } from '../support/eventually.js';
 import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
 import { startRedis } from '../support/redis-server.js';
 import { Spine } from '../support/spine.js';
 import { expectHealthy } from '../support/spine-doctor.js';
-import { startScheduler } from '../support/spine-scheduler.js';
+import { LineLogger, startScheduler } from '../support/spine-scheduler.js';
 
 const open = (task: { name: string }, url = sharedRedisUrl()) =>
   Spine.open({ url, namespace: namespaceFor(task) });
@@ -56,6 +57,34 @@ test('I5 a fence above its own ends its term; the next one has a token above tha
   await fires(spine, 'b');
   await expectHealthy(spine);
 }, 60_000);
+
+test('a script that was under way when its term was handed over: no alarm about a rebuilt store', async ({
+  task,
+}) => {
+  const spine = await open(task);
+  const logger = new LineLogger();
+  const told: string[] = [];
+  const served = new ServedTerms(
+    spine.leader,
+    logger,
+    () => performance.now(),
+    (_term, reason) => {
+      told.push(reason);
+      return true;
+    },
+  );
+  let trusted = true;
+  const isValid = () => trusted;
+  const term = { first: 0, last: 255, epoch: '1|e', token: 3, holder: 'a', isValid };
+  await served.follow([term]);
+  trusted = false;
+  served.fenced([7]);
+  expect([told, logger.lines.filter((line) => line.startsWith('error'))]).toEqual([[], []]);
+  trusted = true;
+  served.fenced([7]);
+  expect(told).toEqual(['the fence of bucket 7 is above its token']);
+  expect(logger.lines.at(-1)).toContain('the fences are above this term');
+});
 
 test('another epoch in the fences stops dispatch with a clear reason, instead of raising over it', async ({
   task,

@@ -100,6 +100,21 @@ describe('several leaders with different tz data', () => {
     expect(await halves.zone()).toMatchObject({ recorded: { version: '9999a' } });
   });
 
+  test('a look that a hand-over breaks into ends with every zone judged', async ({ task }) => {
+    const halves = await Halves.at(task);
+    await halves.watch([await halves.lead(0, 127, 1)], LATER);
+    const owned = [await halves.lead(128, 191, 2), await halves.lead(192, 255, 3)];
+    const older = await halves.watch(owned);
+    await eventually(async () => expect((await halves.zone())?.move).toBeUndefined());
+    await older.look([DUBAI]);
+    const looking = older.look([DUBAI, 'Asia/Tokyo']);
+    owned.pop();
+    await older.look([]);
+    await looking;
+    // What is planned now is by the newer rules.
+    expect(older.data.offsetsOf(DUBAI).spanAt(Date.parse(NOON)).offset).toBe(3 * 3_600_000);
+  });
+
   test('one that has looked already hears of newer data while it leads on', async ({ task }) => {
     const halves = await Halves.at(task);
     const older = await halves.watch([await halves.lead(128, 255, 1)]);

@@ -58,6 +58,22 @@ describe('newcomers', () => {
   });
 });
 
+test('a newcomer settles only while it is fit: what it cannot serve is not handed to it', () => {
+  const a = member('a', 10);
+  const sick = member('b', 20, { fit: false });
+  const joining: [number, ...Member[]][] = [
+    [0, a],
+    [5000, a, member('b', 20)],
+    [5100, a, sick],
+    [7100, a, sick],
+  ];
+  expect(watching(...joining)).toEqual({ all: ['a', 'b'], settled: ['a'] });
+  expect(watching(...joining, [9000, a, member('b', 20)]).settled).toEqual(['a']);
+  expect(watching(...joining, [9100, a, member('b', 20)]).settled).toEqual(['a', 'b']);
+  // One that has settled stays so.
+  expect(watching(...joining, [9100, a, member('b', 20)], [9200, a, sick]).settled).toEqual(['a', 'b']);
+});
+
 describe('the unfit', () => {
   const a = member('a', 10);
   const b = member('b', 5);

@@ -59,8 +59,10 @@ describe('of a scheduler', () => {
   });
 
   test('the longest ttl with etcd is the one that the refusal names', () => {
-    expect(refusal({ etcd, ttl: '14s' }).todo).toBe('Write 13500 ms or less.');
-    expect(resolveSchedulerOptions({ etcd, ttl: 13_500 }).ttl).toBe(13_500);
+    expect(refusal({ etcd, ttl: '14s' }).todo).toBe('Write 13000 ms or less.');
+    expect(resolveSchedulerOptions({ etcd, ttl: 13_000 }).ttl).toBe(13_000);
+    // etcd's leases are of whole seconds: this one would be of 14.
+    expect(refusal({ etcd, ttl: 13_001 }).message).toContain('may take 31000 ms');
     expect(resolveSchedulerOptions({ ttl: '14s' }).ttl).toBe(14_000);
   });
 });

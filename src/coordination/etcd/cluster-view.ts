@@ -65,7 +65,7 @@ export interface ClusterView {
   partitions: LedPartition[];
   handOvers: HandOver[];
   /** Instances that an operator told to hand over. */
-  drains: { instanceId: string; at: string; note?: string }[];
+  drains: { instanceId: string; at: string; note?: string; modRevision: number }[];
   /** Keys of ours whose value is none of ours. */
   unreadable: string[];
 }
@@ -142,6 +142,7 @@ function take(view: ClusterView, keys: EtcdKeys, entry: KeyValue): void {
       view.drains.push({
         instanceId: parsed.instanceId,
         at: String(value.at),
+        modRevision,
         ...(typeof value.note === 'string' ? { note: value.note } : {}),
       });
   }

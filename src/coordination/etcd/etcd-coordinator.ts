@@ -74,6 +74,8 @@ export class EtcdCoordinator extends Service implements Coordinator {
   #draining = false;
   #assignment: { input: string; owners: readonly string[] } = { input: '', owners: [] };
   #drainKey = false;
+  /** The lowest create revision of our member key: what was asked of the id before that was asked of another process. */
+  #beganAt = Number.POSITIVE_INFINITY;
   #trouble: string | undefined = 'it has not joined yet';
   /** The trouble is that etcd did not answer, which says little while the lease is trusted. */
   #passing = false;
@@ -264,11 +266,12 @@ export class EtcdCoordinator extends Service implements Coordinator {
     }
     if (await this.#changesLayout(client, view, partitions)) return 0;
     this.#follow(view, session);
-    this.#heedDrain(view);
+    this.#beganAt = Math.min(this.#beganAt, me.createRevision);
+    await this.#heedDrain(client, view);
     this.#standing.observe(view.members, monotonic());
     const free = this.#free.observe(view, monotonic(), this.#wallText());
     const { mine, kept } = this.#wanted(view);
-    const surplus = [...this.#terms.values()].filter((term) => !kept.has(partitionName(term)));
+    const surplus = [...this.#terms.values()].filter((term) => term.ended || !kept.has(partitionName(term)));
     const settlesIn = this.#standing.settlesIn(instanceId);
     const wanted = free.filter(({ n }) => mine.has(n));
     const ready = settlesIn <= 0 ? wanted.filter((partition) => partition.in <= 0) : [];
@@ -327,9 +330,15 @@ export class EtcdCoordinator extends Service implements Coordinator {
     if (changed) this.#changed();
   }
 
-  #heedDrain(view: ClusterView): void {
+  /** A drain of a process that was killed, whose id we have, ends here. */
+  async #heedDrain(client: EtcdClient, view: ClusterView): Promise<void> {
     const { instanceId, logger } = this.#options;
-    const asked = view.drains.some((drain) => drain.instanceId === instanceId);
+    const drain = view.drains.find((one) => one.instanceId === instanceId);
+    const asked = drain !== undefined && drain.modRevision > this.#beganAt;
+    if (drain !== undefined && !asked) {
+      const key = this.#keys.drain(instanceId);
+      await client.txn({ if: [{ key, modRevision: drain.modRevision }], success: [{ delete: key }] });
+    }
     if (asked === this.#draining) return;
     this.#draining = asked;
     this.#drainKey ||= asked;
@@ -388,15 +397,15 @@ export class EtcdCoordinator extends Service implements Coordinator {
   /** Ends terms, lets what is under way finish, and gives their partitions back. */
   async #handOver(terms: readonly HeldTerm[]): Promise<void> {
     if (terms.length === 0) return;
-    for (const term of terms) {
-      term.end();
-      this.#terms.delete(partitionName(term));
-    }
+    for (const term of terms) term.end();
     this.#changed();
     const over = new AbortController();
     await Promise.race([this.#rest(), pause(REST_MAX, over.signal)]);
     over.abort();
     await this.#release(terms, this.#draining ? 'it drains' : 'another instance should lead it');
+    for (const term of terms) {
+      if (this.#terms.get(partitionName(term)) === term) this.#terms.delete(partitionName(term));
+    }
   }
 
   async #release(terms: readonly HeldTerm[], reason: string): Promise<void> {

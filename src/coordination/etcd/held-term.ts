@@ -24,6 +24,11 @@ export class HeldTerm implements Term, Partition {
     this.last = last;
   }
 
+  /** It never begins again, also where etcd has not heard of its end yet. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
   isValid(): boolean {
     return !this.#ended && this.session.isValid();
   }

@@ -22,7 +22,7 @@ interface Seen {
 /**
  * What one instance remembers of the members that it saw, so that nothing moves for a moment's sake:
  *
- * - a **newcomer** settles first; one that was there before us has;
+ * - a **newcomer** settles first, for which it has to be fit; one that was there before us has;
  * - an **unfit** one is passed over when it stays so while another stays fit: a Redis that nobody reaches, and one that
  *   comes back to all within a moment, moves nothing;
  * - a **draining** one is passed over at once.
@@ -45,6 +45,7 @@ export class Standing {
 
   /** Takes note of a read of the members, at this monotonic instant (ms). */
   observe(members: readonly Member[], now: number): void {
+    const before = this.#now;
     this.#now = now;
     const mine = members.find(({ instanceId }) => instanceId === this.me);
     const living = new Set(members.map(({ instanceId }) => instanceId));
@@ -55,6 +56,8 @@ export class Standing {
         const wasThere = mine !== undefined && createRevision < mine.createRevision;
         seen = { createRevision, since: wasThere ? now - this.options.settle : now, unfitSince: undefined };
         this.#seen.set(instanceId, seen);
+      } else if (!fit && before - seen.since < this.options.settle) {
+        seen.since = now;
       }
       seen.unfitSince = fit ? undefined : (seen.unfitSince ?? now);
     }

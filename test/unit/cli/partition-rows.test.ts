@@ -93,7 +93,11 @@ describe('partitionRows', () => {
       { members: [member('a', { draining: true }), member('b')] },
       ['0/2 handing over', '1/2 led'],
     ],
-    ['it was asked to', { drains: [{ instanceId: 'b', at: AT }] }, ['0/2 led', '1/2 handing over']],
+    [
+      'it was asked to',
+      { drains: [{ instanceId: 'b', at: AT, modRevision: 9 }] },
+      ['0/2 led', '1/2 handing over'],
+    ],
     [
       'the number of partitions changes',
       { layout: { partitions: 1, pinned: true, modRevision: 3 } },

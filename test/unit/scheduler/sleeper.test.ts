@@ -75,6 +75,16 @@ describe('the sleep of a loop', () => {
     expect(await isAwake(sleeper)).toBe(false);
   });
 
+  test('a reply that was under way when it was woken does not hide that', async () => {
+    const { sleeper } = aSleeper();
+    sleeper.sending();
+    sleeper.wake();
+    sleeper.replied(REDIS, REDIS + 9000);
+    expect(await isAwake(sleeper)).toBe(true);
+    // Once.
+    expect(await isAwake(sleeper)).toBe(false);
+  });
+
   test('wake and an abort end it at once', async () => {
     const { sleeper } = aSleeper(60_000);
     sleeper.replied(REDIS, 0);
