@@ -123,12 +123,14 @@ export class ClusterLoad {
    * @param buckets only those of these buckets.
    */
   async worstLag(from: number, to: number, buckets?: readonly number[]): Promise<number> {
+    const now = await this.spine.now();
     const { waiting } = await History.read(this.spine, LOAD_QUEUE);
     let worst = 0;
     for (const [id, at] of this.#accepted) {
+      if (at < from || at > to) continue;
       if (buckets?.includes(bucketOf(`${LOAD_QUEUE}:${id}`)) === false) continue;
-      const entered = waiting.get(id)?.[0];
-      if (at >= from && at <= to && entered !== undefined) worst = Math.max(worst, entered - at);
+      // What has not come yet has waited until now.
+      worst = Math.max(worst, (waiting.get(id)?.[0] ?? now) - at);
     }
     return worst;
   }
