@@ -1,9 +1,10 @@
 import { fileURLToPath } from 'node:url';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { aJob } from '../support/builders.js';
 import { EtcdState, startMember } from '../support/etcd-cluster.js';
 import { startTestEtcd } from '../support/etcd-server.js';
 import { eventually } from '../support/eventually.js';
+import { FaultProxy } from '../support/fault-proxy.js';
 import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
 import { spawnNode } from '../support/node-process.js';
 import { Spine } from '../support/spine.js';
@@ -81,3 +82,47 @@ test('started and stopped again and again it leaves nothing open: its process en
   const { members, partitions } = await new EtcdState(hosts, prefix).read();
   expect([members, partitions]).toEqual([[], []]);
 }, 60_000);
+
+describe('an instance whose way to Redis is a black hole', () => {
+  const TTL = 5000;
+
+  test('alone: the others have its partitions within 2 TTL, and give its share back', async ({ task }) => {
+    const { spine, etcd } = await setup(task);
+    const proxy = await FaultProxy.start({ port: Number(new URL(spine.url).port) });
+    await startMember(spine, hosts, 'a', { redis: proxy.url });
+    await startMember(spine, hosts, 'b');
+    await eventually(async () => expect(await etcd.shares()).toEqual({ a: 8, b: 8 }));
+    proxy.pause();
+    const cut = performance.now();
+    await eventually(async () => expect(await etcd.shares()).toEqual({ b: 16 }), { timeout: 3 * TTL });
+    expect(performance.now() - cut).toBeLessThan(2 * TTL);
+    const ids = names('j', 100);
+    await spine.submit('q', due(ids));
+    await dispatched(spine, ids);
+    await proxy.resume();
+    await eventually(async () => expect(await etcd.shares()).toEqual({ a: 8, b: 8 }), { timeout: 3 * TTL });
+  }, 60_000);
+
+  test('all of them: nothing moves, and dispatch goes on by itself', async ({ task }) => {
+    const { spine, etcd } = await setup(task);
+    const proxy = await FaultProxy.start({ port: Number(new URL(spine.url).port) });
+    const members = [
+      await startMember(spine, hosts, 'a', { redis: proxy.url }),
+      await startMember(spine, hosts, 'b', { redis: proxy.url }),
+    ];
+    await eventually(async () => expect(await etcd.shares()).toEqual({ a: 8, b: 8 }));
+    await eventually(() => members.every(({ scheduler }) => scheduler.readiness().leading));
+    const before = (await etcd.read()).partitions;
+    proxy.pause();
+    await eventually(async () => expect((await etcd.read()).members.some(({ fit }) => fit)).toBe(false));
+    const until = performance.now() + 2 * TTL;
+    await eventually(() => performance.now() > until, { timeout: 3 * TTL });
+    expect((await etcd.read()).partitions).toEqual(before);
+    const ids = names('j', 100);
+    await spine.submit('q', due(ids));
+    await proxy.resume();
+    await dispatched(spine, ids, 15_000);
+    await eventually(async () => expect((await etcd.read()).members.every(({ fit }) => fit)).toBe(true));
+    expect((await etcd.read()).partitions).toEqual(before);
+  }, 60_000);
+});

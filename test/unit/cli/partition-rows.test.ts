@@ -35,6 +35,7 @@ function aView(over: Partial<ClusterView> = {}): ClusterView {
     ],
     handOvers: [],
     drains: [],
+    unreadable: [],
     ...over,
   };
 }
