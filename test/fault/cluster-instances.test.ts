@@ -225,7 +225,7 @@ describe('I6 an instance’s wall clock', () => {
           writeFileSync(file, `${hours < 0 ? '' : '+'}${hours}h\n`);
           await cluster.each(async (fleet) => {
             const ahead = (await fleet.at(2).wall()) - Date.now();
-            expect(Math.round(ahead / 3_600_000)).toBe(hours);
+            expect(Math.abs(ahead - hours * 3_600_000)).toBeLessThan(60_000);
           });
           await cluster.passes(1500);
         }

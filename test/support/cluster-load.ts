@@ -27,6 +27,8 @@ export class ClusterLoad {
   readonly #accepted = new Map<string, number>();
   readonly #possible = new Map<string, number>();
   readonly #starts = new Map<string, number>();
+  /** Ids of ticks that came while 64 of their schedule had not ended: skipped, as its policy says. */
+  readonly #backlog = new Set<string>();
   /** The first tick of each schedule, ms. */
   readonly #firstTick = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
@@ -55,6 +57,7 @@ export class ClusterLoad {
         anchor: 0,
         overlap: 'allow',
         maxOpenRuns: 64,
+        keepRuns: 255,
         ...(id === 'latest' || id === 'skip' ? { missed: id } : { missed: 'all', maxCatchup: 1000 }),
       });
       const info = await queue.schedules.get(id).describe();
@@ -99,7 +102,10 @@ export class ClusterLoad {
     });
     const accepted = new Map(this.#accepted);
     for (const id of COMPLETE) {
-      for (const tick of await this.#ticksOf(id, timeout)) accepted.set(`${id}@${tick}`, tick);
+      for (const tick of await this.#ticksOf(id, timeout)) {
+        const runId = `${id}@${tick}`;
+        if (!this.#backlog.has(runId)) accepted.set(runId, tick);
+      }
     }
     const { added, waiting } = await eventually(
       async () => {
@@ -123,12 +129,14 @@ export class ClusterLoad {
    * @param buckets only those of these buckets.
    */
   async worstLag(from: number, to: number, buckets?: readonly number[]): Promise<number> {
+    const now = await this.spine.now();
     const { waiting } = await History.read(this.spine, LOAD_QUEUE);
     let worst = 0;
     for (const [id, at] of this.#accepted) {
+      if (at < from || at > to) continue;
       if (buckets?.includes(bucketOf(`${LOAD_QUEUE}:${id}`)) === false) continue;
-      const entered = waiting.get(id)?.[0];
-      if (at >= from && at <= to && entered !== undefined) worst = Math.max(worst, entered - at);
+      // What has not come yet has waited until now.
+      worst = Math.max(worst, (waiting.get(id)?.[0] ?? now) - at);
     }
     return worst;
   }
@@ -143,6 +151,9 @@ export class ClusterLoad {
       },
       { timeout },
     );
+    for (const { scheduledFor, reason } of await schedule.runs()) {
+      if (reason === 'backlog') this.#backlog.add(`${id}@${scheduledFor}`);
+    }
     const first = this.#firstTick.get(id) ?? Number.NaN;
     const last = info.last ?? 0;
     return Array.from({ length: Math.max(0, (last - first) / TICK + 1) }, (_, i) => first + i * TICK);

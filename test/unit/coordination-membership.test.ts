@@ -164,6 +164,14 @@ describe('free partitions', () => {
     expect(free.observe(view(), 2000, 'T5')[1]?.in).toBe(1000);
   });
 
+  test('given back by a holder that came and went between two reads: at once', () => {
+    const free = new FreePartitions(1000);
+    free.observe(view({ partitions: [led(0, 7)] }), 0, 'T0');
+    const end = { count: 2, n: 0, instanceId: 'y', token: 9, at: 'T1', reason: 'it stopped' };
+    const [first] = free.observe(view({ handOvers: [end] }), 100, 'T2');
+    expect(first).toEqual({ count: 2, n: 0, in: 0, lost: undefined });
+  });
+
   test('not while a key of another count stands over any of its buckets', () => {
     const free = new FreePartitions(1000);
     expect(free.observe(view({ partitions: [led(0, 7, 4)] }), 0, 'T').map(({ n }) => n)).toEqual([1]);

@@ -52,7 +52,8 @@ export class FreePartitions {
       const since = this.#freeSince.get(name) ?? now;
       this.#freeSince.set(name, since);
       const holder = this.#holders.get(name);
-      const vanished = holder !== undefined && ends.get(name) !== holder.token;
+      // A later end than that of the holder we saw: a term that came and went between two reads, given back.
+      const vanished = holder !== undefined && (ends.get(name) ?? 0) < holder.token;
       free.push({
         ...partition,
         in: vanished ? since + this.wait - now : 0,
