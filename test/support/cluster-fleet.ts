@@ -98,8 +98,9 @@ export class Fleet {
     return (await this.fences()).map((fence) => fence.split('|')[3] ?? '');
   }
 
-  /** Every place below `count` has a process that runs; those that were frozen go on. */
+  /** Every place below `count` has a process that runs, and no other; those that were frozen go on. */
   async heal(count: number): Promise<void> {
+    await Promise.all(this.schedulers.slice(count).map((scheduler) => scheduler?.node.kill9()));
     for (let place = 0; place < count; place++) {
       if (this.schedulers[place]?.node.running) this.at(place).node.sigcont();
       else await this.startInstance(place);
