@@ -52,7 +52,7 @@ export class OwnMember {
         `another process (${pid} on ${host}) takes part as ${instanceId}`,
         {
           field: 'instanceId',
-          todo: 'Give each instance an id of its own, or leave it out.',
+          todo: 'Give each instance an id of its own, or leave it out; one that was killed is forgotten within a TTL.',
         },
       );
     }
