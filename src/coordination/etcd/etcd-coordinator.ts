@@ -64,7 +64,7 @@ export class EtcdCoordinator extends Service implements Coordinator {
   readonly #listeners: (() => void)[] = [];
   readonly #terms = new Map<string, HeldTerm>();
   readonly #standing: Standing;
-  readonly #free: FreePartitions;
+  readonly #free = new FreePartitions();
   #client: EtcdClient | undefined;
   #session: EtcdSession | undefined;
   /** The lease of the session before, to be ended for good. */
@@ -100,7 +100,6 @@ export class EtcdCoordinator extends Service implements Coordinator {
     });
     // Two of them notice the same trouble up to a poll and two reads apart.
     this.#standing = new Standing(instanceId, { settle, confirm: poll + 2 * EVERY });
-    this.#free = new FreePartitions(ttl / 5);
     this.#progress = new Progress(ttl, monotonic());
   }
 
@@ -269,17 +268,16 @@ export class EtcdCoordinator extends Service implements Coordinator {
     this.#beganAt = Math.min(this.#beganAt, me.createRevision);
     await this.#heedDrain(client, view);
     this.#standing.observe(view.members, monotonic());
-    const free = this.#free.observe(view, monotonic(), this.#wallText());
+    const free = this.#free.observe(view, this.#wallText());
     const { mine, kept } = this.#wanted(view);
     const surplus = [...this.#terms.values()].filter((term) => term.ended || !kept.has(partitionName(term)));
     const settlesIn = this.#standing.settlesIn(instanceId);
-    const wanted = free.filter(({ n }) => mine.has(n));
-    const ready = settlesIn <= 0 ? wanted.filter((partition) => partition.in <= 0) : [];
+    const ready = settlesIn <= 0 ? free.filter(({ n }) => mine.has(n)) : [];
     await Promise.all([this.#handOver(surplus), this.#claimAll(client, session, view, ready)]);
     const state = { fit: this.#progress.isFit(monotonic()), draining: this.#draining };
     await this.#member.publish(client, session.id, me.createRevision, state);
     const waits = view.members.map((member) => this.#standing.settlesIn(member.instanceId));
-    return Math.max(10, Math.min(EVERY, ...[...waits, ...wanted.map((p) => p.in)].filter((ms) => ms > 0)));
+    return Math.max(10, Math.min(EVERY, ...waits.filter((ms) => ms > 0)));
   }
 
   /** Writes the first layout, or the one that all agree on. True when it has to be read again. */
