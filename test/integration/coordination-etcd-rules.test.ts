@@ -186,10 +186,7 @@ describe('trust', () => {
     const lost = coordinator.terms().find(({ first }) => first === 64);
     await state.delete(state.keys.partition(4, 1));
     await eventually(() => expect(lost?.isValid()).toBe(false), { every: 5 });
-    const vanished = performance.now();
     await eventually(() => expect(led()).toEqual(ALL));
-    // A key that went without a word may still be trusted by its holder: one renewal's time is waited.
-    expect(performance.now() - vanished).toBeGreaterThan(TTL / 5 - 200);
     expect(coordinator.terms()).toEqual(expect.arrayContaining(kept));
     expect(coordinator.terms().find(({ first }) => first === 64)?.token).toBeGreaterThan(
       lost?.token ?? Number.NaN,
