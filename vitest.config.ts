@@ -33,7 +33,7 @@ export default defineConfig({
       project('unit', 0, 2),
       project('property', 0, 2),
       project('contract', 1, 2, SHARED_REDIS),
-      project('integration', 1, 3, SHARED_REDIS),
+      project('integration', 1, 2, SHARED_REDIS),
       project('fault', 2, 1, SHARED_REDIS),
       project('package', 3, 1, 'test/support/packed-consumer.ts'),
     ],
