@@ -109,7 +109,7 @@ async function drain(
       if (!view.drains.some(({ instanceId }) => instanceId === id)) {
         throw notThere(id, 'was not asked to drain', view.drains);
       }
-      return endDrain(client, keys, id);
+      return endDrain(client, keys, { instanceId: id });
     }
     if (!view.members.some(({ instanceId }) => instanceId === id)) {
       throw notThere(id, 'does not take part', view.members);

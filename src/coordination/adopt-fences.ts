@@ -1,4 +1,5 @@
 import { BUCKETS } from '../domain/buckets.js';
+import { parseFence } from '../domain/fence.js';
 
 /** `<number>|<id>` is what tokens are ordered within. */
 export interface Epoch {
@@ -59,11 +60,11 @@ export function planAdopt(
   const below: number[] = [];
   let highest = current?.number ?? 0;
   for (let bucket = 0; bucket < BUCKETS; bucket++) {
-    const [, number, id, token] = /^(\d+)\|([^|]*)\|(\d+)\|/.exec(fences.get(bucket) ?? '') ?? [];
-    const found = Number(number ?? 0);
-    highest = Math.max(highest, found);
-    if (found < (current?.number ?? 0) || number === undefined) below.push(bucket);
-    else if (found > (current?.number ?? 0) || id !== current?.id || Number(token) > highestToken(bucket))
+    const fence = parseFence(fences.get(bucket) ?? '');
+    const { number = 0, epochId, token = 0 } = fence ?? {};
+    highest = Math.max(highest, number);
+    if (fence === undefined || number < (current?.number ?? 0)) below.push(bucket);
+    else if (number > (current?.number ?? 0) || epochId !== current?.id || token > highestToken(bucket))
       inTheWay.push(bucket);
   }
   if (inTheWay.length > 0) return { epoch: { number: highest + 1, id: newId }, isNew: true, inTheWay, below };

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Epoch, EpochSource } from '../adopt-fences.js';
 import { type ClusterView, readCluster } from './cluster-view.js';
-import type { EtcdClient } from './etcd-client.js';
+import { type EtcdClient, unchanged } from './etcd-client.js';
 import type { EtcdKeys } from './etcd-keys.js';
 import { bucketRange } from './partition-layout.js';
 
@@ -50,9 +50,8 @@ export class EtcdEpoch implements EpochSource {
 
   async raise(to: Epoch): Promise<boolean> {
     const key = this.keys.epoch;
-    const found = this.#found;
     const { succeeded } = await this.client.txn({
-      if: [found === undefined ? { key, createRevision: 0 } : { key, modRevision: found.modRevision }],
+      if: [unchanged(key, this.#found)],
       success: [{ put: key, value: JSON.stringify(to) }],
     });
     return succeeded;

@@ -19,6 +19,11 @@ export interface KeyValue {
 /** What must hold of a key; a create revision of 0 says that it does not exist. */
 export type Condition = { key: string } & ({ createRevision: number } | { modRevision: number });
 
+/** That a key is still as it was read; `undefined` for one that was not there. */
+export function unchanged(key: string, found: { modRevision: number } | undefined): Condition {
+  return found === undefined ? { key, createRevision: 0 } : { key, modRevision: found.modRevision };
+}
+
 export type Operation = { put: string; value: string; lease?: string } | { delete: string } | { get: string };
 
 export interface Transaction {

@@ -3,19 +3,20 @@ import type { Logger } from '../../support/logger.js';
 import { pause } from '../../support/pause.js';
 import { Service } from '../../support/service.js';
 import type { Coordinator, Term } from '../coordinator.js';
-import { assignPartitions } from './assignment.js';
-import { type ClusterView, type InstanceVersions, readCluster } from './cluster-view.js';
-import { createEpoch, epochText } from './epoch.js';
+import { type ClusterView, type InstanceVersions, type Member, readCluster } from './cluster-view.js';
+import { DrainOrder } from './drain-order.js';
+import { createEpoch } from './epoch.js';
 import type { EtcdClient } from './etcd-client.js';
 import { EtcdKeys } from './etcd-keys.js';
-import { type FreePartition, FreePartitions } from './free-partitions.js';
-import { HeldTerm, partitionName } from './held-term.js';
+import { FreePartitions } from './free-partitions.js';
+import { HeldTerms } from './held-terms.js';
 import { Standing } from './membership.js';
+import { setLayout } from './operator-changes.js';
 import { OwnMember } from './own-member.js';
-import { type Claimant, claimPartition, releasePartitions } from './partition-claims.js';
 import { nextLayout } from './partition-layout.js';
 import { Progress } from './progress.js';
 import { EtcdSession } from './session.js';
+import { WantedPartitions } from './wanted-partitions.js';
 
 export interface EtcdCoordinatorOptions {
   namespace: string;
@@ -43,8 +44,6 @@ export interface EtcdCoordinatorOptions {
 const EVERY = 1000;
 /** Changes come in swarms: one reconcile for all within this, ms. */
 const DEBOUNCE = 50;
-/** The longest wait for the scheduler's loop to finish a turn, ms. A hung one is fenced. */
-const REST_MAX = 1000;
 
 /**
  * Coordination by etcd: any number of instances, each partition led by one.
@@ -62,8 +61,10 @@ export class EtcdCoordinator extends Service implements Coordinator {
   readonly #keys: EtcdKeys;
   readonly #member: OwnMember;
   readonly #listeners: (() => void)[] = [];
-  readonly #terms = new Map<string, HeldTerm>();
+  readonly #terms: HeldTerms;
+  readonly #drain: DrainOrder;
   readonly #standing: Standing;
+  readonly #wanted: WantedPartitions;
   readonly #free = new FreePartitions();
   #client: EtcdClient | undefined;
   #session: EtcdSession | undefined;
@@ -71,11 +72,6 @@ export class EtcdCoordinator extends Service implements Coordinator {
   #formerLease = '';
   #ending: Promise<void> = Promise.resolve();
   #progress: Progress;
-  #draining = false;
-  #assignment: { input: string; owners: readonly string[] } = { input: '', owners: [] };
-  #drainKey = false;
-  /** The lowest create revision of our member key: what was asked of the id before that was asked of another process. */
-  #beganAt = Number.POSITIVE_INFINITY;
   #trouble: string | undefined = 'it has not joined yet';
   /** The trouble is that etcd did not answer, which says little while the lease is trusted. */
   #passing = false;
@@ -98,13 +94,22 @@ export class EtcdCoordinator extends Service implements Coordinator {
       partitions: options.partitions,
       versions: options.versions,
     });
+    this.#terms = new HeldTerms({
+      keys: this.#keys,
+      instanceId,
+      now: () => this.#wallText(),
+      onChange: () => this.#changed(),
+      logger: options.logger,
+    });
+    this.#drain = new DrainOrder(this.#keys, instanceId);
+    this.#wanted = new WantedPartitions(instanceId);
     // Two of them notice the same trouble up to a poll and two reads apart.
     this.#standing = new Standing(instanceId, { settle, confirm: poll + 2 * EVERY });
     this.#progress = new Progress(ttl, monotonic());
   }
 
   terms(): readonly Term[] {
-    return [...this.#terms.values()].filter((term) => term.isValid());
+    return this.#terms.valid();
   }
 
   /** An etcd that did not answer is none as long as the lease is trusted. */
@@ -143,18 +148,15 @@ export class EtcdCoordinator extends Service implements Coordinator {
   protected override async onStop(): Promise<void> {
     this.#wake();
     await this.#loop;
-    const terms = this.#endAll();
+    const terms = this.#terms.endAll();
     const client = this.#client;
     const session = this.#session;
     this.#session = undefined;
     if (client === undefined) return;
     try {
-      if (session?.isValid()) await this.#release(terms, 'it stopped').catch(() => undefined);
+      if (session?.isValid()) await this.#terms.release(client, terms, 'it stopped').catch(() => undefined);
       await Promise.all([this.#ending, session?.stop()]);
-      if (this.#drainKey)
-        await client
-          .txn({ if: [], success: [{ delete: this.#keys.drain(this.#options.instanceId) }] })
-          .catch(() => undefined);
+      await this.#drain.end(client).catch(() => undefined);
     } finally {
       client.close();
       this.#client = undefined;
@@ -222,7 +224,7 @@ export class EtcdCoordinator extends Service implements Coordinator {
     try {
       if (this.#formerLease !== '') await client.revoke(this.#formerLease).catch(() => undefined);
       this.#formerLease = '';
-      this.#draining = false;
+      this.#drain.forget();
       await this.#member.register(client, session.id);
     } catch (error) {
       await session.stop();
@@ -238,7 +240,7 @@ export class EtcdCoordinator extends Service implements Coordinator {
   #forgetSession(): void {
     const session = this.#session;
     this.#session = undefined;
-    this.#endAll();
+    this.#terms.endAll();
     if (session === undefined) return;
     this.#formerLease = session.id;
     session.lose('another one follows');
@@ -264,17 +266,21 @@ export class EtcdCoordinator extends Service implements Coordinator {
       return 0;
     }
     if (await this.#changesLayout(client, view, partitions)) return 0;
-    this.#follow(view, session);
-    this.#beganAt = Math.min(this.#beganAt, me.createRevision);
-    await this.#heedDrain(client, view);
+    this.#terms.follow(view, session);
+    const draining = await this.#drains(client, view, me);
     this.#standing.observe(view.members, monotonic());
     const free = this.#free.observe(view, this.#wallText());
-    const { mine, kept } = this.#wanted(view);
-    const surplus = [...this.#terms.values()].filter((term) => term.ended || !kept.has(partitionName(term)));
-    const settlesIn = this.#standing.settlesIn(instanceId);
-    const ready = settlesIn <= 0 ? free.filter(({ n }) => mine.has(n)) : [];
-    await Promise.all([this.#handOver(surplus), this.#claimAll(client, session, view, ready)]);
-    const state = { fit: this.#progress.isFit(monotonic()), draining: this.#draining };
+    const { mine, kept } = this.#wanted.of(view, this.#standing, draining);
+    const ready = this.#standing.settlesIn(instanceId) <= 0 ? free.filter(({ n }) => mine.has(n)) : [];
+    const reason = draining ? 'it drains' : 'another instance should lead it';
+    const surplus = this.#terms.surplus(kept);
+    const [{ begun, failed }] = await Promise.all([
+      this.#terms.claim(client, session, view, ready),
+      this.#terms.handOver(client, surplus, this.#rest, reason),
+    ]);
+    for (const term of begun) this.#free.taken(term, instanceId, term.token);
+    if (failed !== undefined) throw failed.reason;
+    const state = { fit: this.#progress.isFit(monotonic()), draining };
     await this.#member.publish(client, session.id, me.createRevision, state);
     const waits = view.members.map((member) => this.#standing.settlesIn(member.instanceId));
     return Math.max(10, Math.min(EVERY, ...waits.filter((ms) => ms > 0)));
@@ -283,7 +289,6 @@ export class EtcdCoordinator extends Service implements Coordinator {
   /** Writes the first layout, or the one that all agree on. True when it has to be read again. */
   async #changesLayout(client: EtcdClient, view: ClusterView, configured: number): Promise<boolean> {
     const { layout } = view;
-    const key = this.#keys.layout;
     const next =
       layout === undefined
         ? { partitions: configured, pinned: false }
@@ -292,10 +297,7 @@ export class EtcdCoordinator extends Service implements Coordinator {
             view.members.map((member) => member.partitions),
           );
     if (next === undefined) return false;
-    await client.txn({
-      if: [layout === undefined ? { key, createRevision: 0 } : { key, modRevision: layout.modRevision }],
-      success: [{ put: key, value: JSON.stringify(next) }],
-    });
+    await setLayout(client, this.#keys, view, next);
     this.#options.logger.info(
       { from: layout?.partitions, to: next.partitions },
       'the number of partitions changes',
@@ -303,138 +305,12 @@ export class EtcdCoordinator extends Service implements Coordinator {
     return true;
   }
 
-  /** Ends terms whose key is gone or whose epoch is over; begins those whose acquisition was answered too late. */
-  #follow(view: ClusterView, session: EtcdSession): void {
-    const epoch = epochText(view.epoch as NonNullable<ClusterView['epoch']>);
-    const mine = new Map(
-      view.partitions
-        .filter(({ lease }) => lease === session.id)
-        .map((partition) => [partitionName(partition), partition]),
-    );
-    let changed = false;
-    for (const [name, term] of this.#terms) {
-      if (mine.get(name)?.token === term.token && term.epoch === epoch) continue;
-      const reason = mine.has(name) ? 'its epoch is over' : 'its key in etcd is gone';
-      this.#options.logger.warn({ partition: name, token: term.token, reason }, 'leads a partition no more');
-      term.end();
-      this.#terms.delete(name);
-      changed = true;
+  async #drains(client: EtcdClient, view: ClusterView, me: Member): Promise<boolean> {
+    if (await this.#drain.heed(client, view, me)) {
+      const news = this.#drain.asked ? 'was asked to hand over and take nothing' : 'takes part again';
+      this.#options.logger.info(news);
     }
-    for (const [name, partition] of mine) {
-      if (this.#terms.has(name)) continue;
-      this.#terms.set(name, this.#term(partition, partition.token, epoch, session));
-      changed = true;
-    }
-    if (changed) this.#changed();
-  }
-
-  /** A drain of a process that was killed, whose id we have, ends here. */
-  async #heedDrain(client: EtcdClient, view: ClusterView): Promise<void> {
-    const { instanceId, logger } = this.#options;
-    const drain = view.drains.find((one) => one.instanceId === instanceId);
-    const asked = drain !== undefined && drain.modRevision > this.#beganAt;
-    if (drain !== undefined && !asked) {
-      const key = this.#keys.drain(instanceId);
-      await client.txn({ if: [{ key, modRevision: drain.modRevision }], success: [{ delete: key }] });
-    }
-    if (asked === this.#draining) return;
-    this.#draining = asked;
-    this.#drainKey ||= asked;
-    logger.info(asked ? 'was asked to hand over and take nothing' : 'takes part again');
-  }
-
-  /** The numbers of the partitions that are ours to take, and the names of those that we keep. */
-  #wanted(view: ClusterView): { mine: Set<number>; kept: Set<string> } {
-    const { instanceId } = this.#options;
-    const count = view.layout?.partitions ?? 0;
-    const members = view.members.map((member) =>
-      member.instanceId === instanceId ? { ...member, draining: this.#draining } : member,
-    );
-    const { all, settled } = this.#standing.candidates(members);
-    const owner = this.#assigned(all, count);
-    const settledOwner = settled.length === all.length ? owner : assignPartitions(settled, count);
-    const mine = new Set<number>();
-    const kept = new Set<string>();
-    for (let n = 0; n < count; n++) {
-      if (owner[n] === instanceId) mine.add(n);
-      if (owner[n] === instanceId || settledOwner[n] === instanceId) kept.add(partitionName({ count, n }));
-    }
-    return { mine, kept };
-  }
-
-  /** Computed when the members have changed, not each second. */
-  #assigned(instances: readonly string[], count: number): readonly string[] {
-    const input = JSON.stringify([count, ...instances]);
-    if (this.#assignment.input !== input) {
-      this.#assignment = { input, owners: assignPartitions(instances, count) };
-    }
-    return this.#assignment.owners;
-  }
-
-  async #claimAll(
-    client: EtcdClient,
-    session: EtcdSession,
-    view: ClusterView,
-    partitions: readonly FreePartition[],
-  ): Promise<void> {
-    const epoch = epochText(view.epoch as NonNullable<ClusterView['epoch']>);
-    const claimant = this.#claimant(session);
-    const outcomes = await Promise.allSettled(
-      partitions.map(async (partition) => {
-        const token = await claimPartition(client, this.#keys, partition, claimant, view, partition.lost);
-        if (token === undefined) return;
-        this.#free.taken(partition, claimant.instanceId, token);
-        this.#terms.set(partitionName(partition), this.#term(partition, token, epoch, session));
-      }),
-    );
-    if (partitions.length > 0) this.#changed();
-    const failed = outcomes.find((outcome) => outcome.status === 'rejected');
-    if (failed !== undefined) throw failed.reason;
-  }
-
-  /** Ends terms, lets what is under way finish, and gives their partitions back. */
-  async #handOver(terms: readonly HeldTerm[]): Promise<void> {
-    if (terms.length === 0) return;
-    for (const term of terms) term.end();
-    this.#changed();
-    const over = new AbortController();
-    await Promise.race([this.#rest(), pause(REST_MAX, over.signal)]);
-    over.abort();
-    await this.#release(terms, this.#draining ? 'it drains' : 'another instance should lead it');
-    for (const term of terms) {
-      if (this.#terms.get(partitionName(term)) === term) this.#terms.delete(partitionName(term));
-    }
-  }
-
-  async #release(terms: readonly HeldTerm[], reason: string): Promise<void> {
-    const session = this.#session;
-    const client = this.#client;
-    if (terms.length === 0 || client === undefined) return;
-    const lease = session?.id ?? '';
-    const { instanceId, logger } = this.#options;
-    logger.info({ partitions: terms.map(partitionName), reason }, 'hands partitions over');
-    await releasePartitions(client, this.#keys, terms, { instanceId, lease, at: this.#wallText() }, reason);
-  }
-
-  #term(
-    partition: { count: number; n: number },
-    token: number,
-    epoch: string,
-    session: EtcdSession,
-  ): HeldTerm {
-    return new HeldTerm(partition, token, epoch, this.#options.instanceId, session);
-  }
-
-  #claimant(session: EtcdSession): Claimant {
-    return { instanceId: this.#options.instanceId, lease: session.id, at: this.#wallText() };
-  }
-
-  #endAll(): HeldTerm[] {
-    const terms = [...this.#terms.values()];
-    for (const term of terms) term.end();
-    this.#terms.clear();
-    if (terms.length > 0) this.#changed();
-    return terms;
+    return this.#drain.asked;
   }
 
   #wallText(): string {

@@ -37,7 +37,7 @@ export class Standing {
     private readonly options: StandingOptions,
   ) {}
 
-  /** Forgets everything: a new session begins, at this monotonic instant (ms). */
+  /** Forgets everything: a new session begins. */
   reset(): void {
     this.#seen.clear();
     this.#someFitSince = undefined;

@@ -1,10 +1,10 @@
 import type { ClusterView } from './cluster-view.js';
-import type { EtcdClient } from './etcd-client.js';
+import { type EtcdClient, unchanged } from './etcd-client.js';
 import type { EtcdKeys } from './etcd-keys.js';
 import type { PartitionLayout } from './partition-layout.js';
 
 /**
- * Makes the layout what an operator wants. Instances see it at their next look; no bucket moves, only who leads it.
+ * Makes the layout another one. Instances see it at their next look; no bucket moves, only who leads it.
  * @returns false when somebody else has changed the layout since `view` was read.
  */
 export async function setLayout(
@@ -13,19 +13,10 @@ export async function setLayout(
   view: ClusterView,
   wanted: PartitionLayout,
 ): Promise<boolean> {
-  const { layout } = view;
+  const { partitions, pinned } = wanted;
   const { succeeded } = await client.txn({
-    if: [
-      layout === undefined
-        ? { key: keys.layout, createRevision: 0 }
-        : { key: keys.layout, modRevision: layout.modRevision },
-    ],
-    success: [
-      {
-        put: keys.layout,
-        value: JSON.stringify({ partitions: wanted.partitions, pinned: wanted.pinned }),
-      },
-    ],
+    if: [unchanged(keys.layout, view.layout)],
+    success: [{ put: keys.layout, value: JSON.stringify({ partitions, pinned }) }],
   });
   return succeeded;
 }
@@ -41,7 +32,16 @@ export async function askToDrain(
   await client.txn({ if: [], success: [{ put: keys.drain(instanceId), value }] });
 }
 
-/** Takes that back: the instance takes part again. */
-export async function endDrain(client: EtcdClient, keys: EtcdKeys, instanceId: string): Promise<void> {
-  await client.txn({ if: [], success: [{ delete: keys.drain(instanceId) }] });
+/** Takes that back: the instance takes part again. With a `modRevision`, only the order of that revision. */
+export async function endDrain(
+  client: EtcdClient,
+  keys: EtcdKeys,
+  order: { instanceId: string; modRevision?: number },
+): Promise<void> {
+  const key = keys.drain(order.instanceId);
+  const { modRevision } = order;
+  await client.txn({
+    if: modRevision === undefined ? [] : [{ key, modRevision }],
+    success: [{ delete: key }],
+  });
 }

@@ -55,8 +55,7 @@ export async function releasePartitions(
   client: EtcdClient,
   keys: EtcdKeys,
   terms: readonly (Partition & { token: number })[],
-  { instanceId, at }: Claimant,
-  reason: string,
+  { instanceId, at, reason }: Omit<EndOfTerm, 'token'>,
 ): Promise<void> {
   for (let from = 0; from < terms.length; from += BATCH) {
     const batch = terms.slice(from, from + BATCH);
