@@ -2,6 +2,7 @@ import type { ClusterView } from '../coordination/etcd/cluster-view.js';
 import type { EtcdClient } from '../coordination/etcd/etcd-client.js';
 import type { EtcdKeys } from '../coordination/etcd/etcd-keys.js';
 import { CarillonError } from '../domain/errors.js';
+import { plain, remark } from './output.js';
 import type { Settings } from './settings.js';
 
 /** A namespace in etcd, as commands ask it. */
@@ -61,4 +62,10 @@ export async function withKnownCluster<T>(
       },
     );
   });
+}
+
+/** Keys that no instance wrote: they are passed over, and somebody should look at them. */
+export function remarkUnreadable({ unreadable }: ClusterView): void {
+  for (const key of unreadable)
+    remark(`the key ${plain(key)} in etcd cannot be read: no instance wrote it; delete it`);
 }

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { ClusterView } from '../coordination/etcd/cluster-view.js';
 import { CarillonError } from '../domain/errors.js';
 import { nearestWord } from '../domain/nearest-word.js';
-import { withKnownCluster } from './cluster.js';
+import { remarkUnreadable, withKnownCluster } from './cluster.js';
 import { withAdmin } from './connect.js';
 import { addEtcdFlags } from './etcd-flags.js';
 import { away, plain, printJson, printLine, printTable, remark } from './output.js';
@@ -95,6 +95,7 @@ async function list(_flags: unknown, command: Command): Promise<void> {
     ]),
   );
   if (rows.length === 0) remark('no instance takes part');
+  remarkUnreadable(view);
 }
 
 async function drain(

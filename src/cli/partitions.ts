@@ -3,7 +3,7 @@ import type { ClusterView } from '../coordination/etcd/cluster-view.js';
 import { formatDuration } from '../domain/durations.js';
 import { CarillonError } from '../domain/errors.js';
 import { integerArgument } from './arguments.js';
-import { withKnownCluster } from './cluster.js';
+import { remarkUnreadable, withKnownCluster } from './cluster.js';
 import { withRedis } from './connect.js';
 import { addEtcdFlags } from './etcd-flags.js';
 import { refuseArgument } from './failure.js';
@@ -82,6 +82,7 @@ async function list(_flags: unknown, command: Command): Promise<void> {
   );
   const led = rows.filter(({ state }) => state === 'led').length;
   remark(`${led} of ${rows.length} led; ${layout.partitions} partitions${layout.pinned ? ', pinned' : ''}`);
+  remarkUnreadable(view);
 }
 
 async function scale(count: string | undefined, flags: { unpin?: boolean }, command: Command): Promise<void> {

@@ -170,6 +170,27 @@ describe('partitions and instances', { timeout: 90_000 }, () => {
     expect((await town.state.read()).drains).toEqual([]);
   });
 
+  test.each([
+    [{}],
+    [[]],
+    [1],
+    [{ host: 'h', pid: 1, startedAt: 'x', partitions: 3, versions: null, fit: true, draining: false }],
+  ])(
+    'a member key that no instance wrote (%j) leads nothing, decides nothing, and is told',
+    async (value) => {
+      const town = await Town.of({ name: `nonsense ${JSON.stringify(value).slice(0, 8)}` });
+      await town.state.put(town.state.keys.member('ghost'), value);
+      await town.start('east');
+      await town.led(8);
+      for (const noun of ['instances', 'partitions']) {
+        const { code, stdout, stderr } = await town.run(noun, 'list');
+        expect({ code, ghost: stdout.includes('ghost') }).toEqual({ code: 0, ghost: false });
+        expect(stderr).toContain(`the key ${town.state.keys.member('ghost')} in etcd cannot be read`);
+      }
+      expect((await town.json<{ instances: object[] }>('instances', 'list')).instances).toHaveLength(1);
+    },
+  );
+
   test('check is the exit code of an instance', async ({ task }) => {
     const town = await Town.of(task);
     await town.start('east');

@@ -331,6 +331,18 @@ describe('acquiring', () => {
     },
   );
 
+  test('its own member key that no instance wrote: it takes no part, and says which key', async ({
+    task,
+  }) => {
+    const { state, start } = setup(task);
+    const key = state.keys.member('a');
+    await state.client.txn({ if: [], success: [{ put: key, value: '{"host":1}' }] });
+    const { led, coordinator } = await start('a');
+    expect(coordinator.trouble()).toBe(`the key ${key} in etcd cannot be read`);
+    await state.delete(key);
+    await eventually(() => expect(led()).toEqual(ALL));
+  });
+
   test('two processes of one id: the second takes no part, and says why', async ({ task }) => {
     const { state, start } = setup(task);
     const first = await start('a');

@@ -111,12 +111,9 @@ function take(view: ClusterView, keys: EtcdKeys, entry: KeyValue): void {
       else view.unreadable.push(entry.key);
       return;
     case 'members':
-      view.members.push({
-        ...(value as unknown as MemberRecord),
-        instanceId: parsed.instanceId,
-        lease,
-        createRevision,
-      });
+      if (isMember(value))
+        view.members.push({ ...value, instanceId: parsed.instanceId, lease, createRevision });
+      else view.unreadable.push(entry.key);
       return;
     case 'partitions':
       view.partitions.push({
@@ -146,6 +143,27 @@ function take(view: ClusterView, keys: EtcdKeys, entry: KeyValue): void {
         ...(typeof value.note === 'string' ? { note: value.note } : {}),
       });
   }
+}
+
+/** What a member key holds, or undefined when an instance did not write it. */
+export function readMember(text: string): MemberRecord | undefined {
+  const value = jsonOf(text);
+  return value !== undefined && isMember(value) ? value : undefined;
+}
+
+/** Newer versions may tell more. */
+function isMember(value: object): value is MemberRecord {
+  const { host, pid, startedAt, partitions, versions, fit, draining } = value as Partial<MemberRecord>;
+  return (
+    typeof host === 'string' &&
+    typeof startedAt === 'string' &&
+    isPositive(pid) &&
+    isPositive(partitions) &&
+    typeof versions === 'object' &&
+    versions !== null &&
+    typeof fit === 'boolean' &&
+    typeof draining === 'boolean'
+  );
 }
 
 function isPositive(value: unknown): value is number {

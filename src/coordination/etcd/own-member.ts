@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { CarillonError } from '../../domain/errors.js';
-import type { InstanceVersions, MemberRecord } from './cluster-view.js';
+import { type InstanceVersions, type MemberRecord, readMember } from './cluster-view.js';
 import type { EtcdClient } from './etcd-client.js';
 import type { EtcdKeys } from './etcd-keys.js';
 
@@ -30,7 +30,7 @@ export class OwnMember {
 
   /**
    * Writes the key under a lease that is new.
-   * @throws CarillonError ID_IN_USE when another process that lives has our id.
+   * @throws CarillonError ID_IN_USE when another process that lives has our id, BAD_RECORD for a key of nobody's.
    */
   async register(client: EtcdClient, lease: string): Promise<void> {
     const key = this.#key;
@@ -44,7 +44,14 @@ export class OwnMember {
     const { succeeded, found } = await client.txn(create);
     const [other] = found;
     if (succeeded || other === undefined || other.lease === lease) return;
-    const { host, pid, startedAt } = JSON.parse(other.value) as MemberRecord;
+    const holder = readMember(other.value);
+    if (holder === undefined) {
+      throw new CarillonError('BAD_RECORD', `the key ${key} in etcd cannot be read`, {
+        field: 'instanceId',
+        todo: 'Delete it: no instance wrote it.',
+      });
+    }
+    const { host, pid, startedAt } = holder;
     if (host !== hostname() || pid !== process.pid || startedAt !== this.told.startedAt) {
       const { instanceId } = this.told;
       throw new CarillonError(
