@@ -1,4 +1,6 @@
 import type { Queue } from '../client/queue.js';
+import { readRunFacts } from '../redis/run-facts.js';
+import { WorkerRegistry } from '../redis/worker-registry.js';
 import { utc } from './output.js';
 
 /** A job as `jobs get` shows it. */
@@ -19,10 +21,30 @@ export interface JobDescription {
   result?: unknown;
   note?: string;
   since?: string;
+  /** What a repeat of a run does, by what its handler said last. */
+  repeats?: string;
+  /** Of a run that a worker has. */
+  worker?: unknown;
+  lockEndsIn?: string;
+  token?: string;
+  checkpoint?: unknown;
+  asked?: string;
 }
 
 /** The numbers of `spent` entries, as words. */
 const ENDS = ['ended', 'fired', 'cancelled', 'replaced', 'deleted', 'expired'];
+
+/** In words; a handler that was never heard of, or says nothing, may repeat what it does. */
+export function repeatsOf(effects: string | undefined): string {
+  if (effects === 'idempotent') return 'do nothing new (idempotent)';
+  if (effects === 'fenced') return 'are refused by the fencing token (fenced)';
+  return 'may run twice';
+}
+
+async function repeats(queue: Queue, name: string): Promise<string> {
+  const [effects] = await new WorkerRegistry(queue.backend.shard).effectsOf(queue.name, [name]);
+  return repeatsOf(effects);
+}
 
 /** Looks for a job in the timers, in BullMQ and among what was set aside; undefined when nobody knows it. */
 export async function describeJob(queue: Queue, id: string): Promise<JobDescription | undefined> {
@@ -41,16 +63,22 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
       data: parsed(data),
       opts: opts === '' ? {} : parsed(opts),
       priority,
+      repeats: await repeats(queue, name),
       ...(note === undefined ? {} : { note }),
     };
   }
   const job = await queue.getJob(id);
   if (job !== undefined) {
     const { name, data, opts, priority, scheduledFor, attemptsMade, failedReason, returnvalue } = job;
+    const { worker, lockEndsIn, token, checkpoint, asked, paused } = await readRunFacts(
+      queue.backend.shard,
+      queue.name,
+      id,
+    );
     return {
       ...head,
       where: 'bullmq',
-      state: await job.getState(),
+      state: paused === undefined ? await job.getState() : 'paused',
       name,
       due: utc(scheduledFor),
       scheduledFor,
@@ -58,6 +86,13 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
       opts,
       priority,
       attempts: attemptsMade,
+      repeats: await repeats(queue, name),
+      ...(worker === undefined ? {} : { worker }),
+      ...(lockEndsIn === undefined ? {} : { lockEndsIn: `${lockEndsIn} ms` }),
+      ...(token === undefined ? {} : { token }),
+      ...(checkpoint === undefined ? {} : { checkpoint }),
+      ...(asked === undefined ? {} : { asked: `${asked.verb}${asked.reason ? `: ${asked.reason}` : ''}` }),
+      ...(paused === undefined ? {} : { note: paused.note, since: utc(paused.since) }),
       ...(failedReason === undefined ? {} : { failed: failedReason }),
       ...(returnvalue === undefined || returnvalue === null ? {} : { result: returnvalue }),
     };

@@ -63,7 +63,7 @@ export function addJobs(program: Command): void {
 
   jobs
     .command('cancel <queue> <id>')
-    .description('take a waiting job back; its id is free again')
+    .description('take a job back, wherever it is; its id is free again. One that runs is asked to stop')
     .option('--reason <text>', 'for the history')
     .action((queue: string, id: string, options: { reason?: string }, command: Command) =>
       change(command, queue, id, 'cancelled', (q) => q.cancel(id, options)),
@@ -79,7 +79,9 @@ export function addJobs(program: Command): void {
 
   jobs
     .command('pause <queue> <id>')
-    .description('keep a waiting job from firing until it is resumed')
+    .description(
+      'keep a job from running until it is resumed, wherever it is. One that runs is asked to stop',
+    )
     .option('--note <text>', 'why, for whoever finds it')
     .action((queue: string, id: string, options: { note?: string }, command: Command) =>
       change(command, queue, id, 'paused', (q) => q.pauseJob(id, options)),
@@ -87,7 +89,7 @@ export function addJobs(program: Command): void {
 
   jobs
     .command('resume <queue> <id>')
-    .description('let a paused job fire; at once when its time has passed')
+    .description('let a paused job go on; at once when its time has passed')
     .action((queue: string, id: string, _options, command: Command) =>
       change(command, queue, id, 'resumed', (q) => q.resumeJob(id)),
     );
@@ -224,15 +226,20 @@ async function change(
   command: Command,
   queue: string,
   id: string,
-  done: string,
-  make: (queue: Queue) => Promise<void>,
+  verb: string,
+  make: (queue: Queue) => Promise<unknown>,
 ): Promise<void> {
   const settings = settingsOf(command);
-  const after = await withKnownQueue(settings, queue, async (q) => {
-    await make(q);
-    return describeJob(q, id);
+  const { done, after } = await withKnownQueue(settings, queue, async (q) => {
+    const done = (await make(q)) === 'asked' ? 'asked' : verb;
+    return { done, after: await describeJob(q, id) };
   });
   if (settings.json) return printJson({ queue, id, done, job: after ?? null });
+  if (done === 'asked') {
+    return printLine(
+      `${plain(id)} in ${queue} runs: its worker was asked, and it will be ${verb} unless it ends first`,
+    );
+  }
   const due = after?.where === 'timers' && after.state === 'scheduled' ? `, due ${after.due}` : '';
   printLine(`${done} ${plain(id)} in ${queue}${due}`);
 }

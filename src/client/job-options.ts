@@ -1,5 +1,6 @@
 import { checkBoolean, checkInteger, checkObject, checkOneOf, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
+import { checkTimeout } from '../config/worker-options.js';
 import { parseDuration } from '../domain/durations.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { LONGEST_ID } from '../domain/ids.js';
@@ -22,6 +23,8 @@ export interface JobOptions extends JobsOptions {
    * After its time. Defaults to none: it runs, however late.
    */
   deadline?: Instant;
+  /** How long one attempt may take, in a worker of Carillon. Defaults to its handler's, then to the worker's. */
+  timeout?: number | string;
   /** What to do when a job with this `jobId` still waits for its time. Defaults to `'keep'`. */
   ifExists?: 'keep' | 'replace';
   /** 0, or a duration up to the queue's own: how long an ended `jobId` answers `fired`. Defaults to the queue's. */
@@ -64,7 +67,7 @@ const OURS: ReadonlySet<string> = new Set([
 ]);
 const KNOWN = [
   'at', 'delay', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deadline', 'deduplication', 'keepLogs', 'lifo',
-  'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timestamp',
+  'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timeout', 'timestamp',
 ]; // biome-ignore format: one list
 const INSTEAD: Readonly<Record<string, string>> = {
   parent: 'Add the flow by BullMQ’s FlowProducer; its jobs start at once.',
@@ -231,6 +234,9 @@ function encodeOne(
     case 'deadline':
       resolved.deadline = parseInstant(value as Instant, 'deadline');
       encoded.deadline = resolved.deadline;
+      return;
+    case 'timeout':
+      encoded.timeout = checkTimeout(key, value);
       return;
     case 'telemetry':
       encodeTelemetry(value, encoded);

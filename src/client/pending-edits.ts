@@ -1,12 +1,13 @@
 import { refuse } from '../config/check.js';
 import { type Duration, parseDuration } from '../domain/durations.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
-import { checkJobId, checkJobName } from '../domain/ids.js';
+import { checkJobId, checkJobName, checkRunId } from '../domain/ids.js';
 import { encodeData } from '../queue/payload.js';
 import type { TimerBackend } from '../queue/timer-backend.js';
 import type { RecordChange } from '../redis/job-scripts.js';
 import type { JobRecord } from '../redis/record.js';
 import { newRequestId } from '../redis/request-id.js';
+import type { ControlOutcome, RunScripts } from '../redis/run-scripts.js';
 import { checkRequestId, type JobOptions, resolveOptions } from './job-options.js';
 
 /** Sent with each repeat of the same change, which then has its effect once. */
@@ -41,6 +42,7 @@ const TRIES = 5;
 export class PendingEdits {
   constructor(
     private readonly backend: TimerBackend,
+    private readonly runs: RunScripts,
     private readonly queue: string,
     private readonly maxPayload: number,
   ) {}
@@ -51,23 +53,29 @@ export class PendingEdits {
     await this.#edit(jobId, this.backend.scripts.reschedule(this.queue, jobId, ms, true, requestOf(options)));
   }
 
-  async pause(jobId: string, options: EditOptions & { note?: string }): Promise<void> {
-    await this.#refuseSchedule(checkJobId(jobId));
+  async pause(jobId: string, options: EditOptions & { note?: string }): Promise<ControlOutcome['done']> {
+    await this.#refuseSchedule(checkRunId(jobId));
     const note = checkText('note', options.note);
-    await this.#edit(jobId, this.backend.scripts.pause(this.queue, jobId, note, requestOf(options)));
+    const { scripts } = this.backend;
+    return this.#control(jobId, 'pause', note, 'paused', () =>
+      scripts.pause(this.queue, jobId, note, requestOf(options)),
+    );
   }
 
-  async resume(jobId: string, options: EditOptions): Promise<void> {
-    await this.#refuseSchedule(checkJobId(jobId));
-    await this.#edit(jobId, this.backend.scripts.resume(this.queue, jobId, requestOf(options)));
+  async resume(jobId: string, options: EditOptions): Promise<ControlOutcome['done']> {
+    await this.#refuseSchedule(checkRunId(jobId));
+    const { scripts } = this.backend;
+    return this.#control(jobId, 'resume', '', 'resumed', () =>
+      scripts.resume(this.queue, jobId, requestOf(options)),
+    );
   }
 
-  async cancel(jobId: string, options: EditOptions & { reason?: string }): Promise<void> {
-    checkJobId(jobId);
+  async cancel(jobId: string, options: EditOptions & { reason?: string }): Promise<ControlOutcome['done']> {
+    checkRunId(jobId);
     const reason = checkText('reason', options.reason);
-    await this.#edit(
-      jobId,
-      this.backend.scripts.cancel(this.queue, jobId, reason, requestOf(options), 'job'),
+    const { scripts } = this.backend;
+    return this.#control(jobId, 'cancel', reason, 'cancelled', () =>
+      scripts.cancel(this.queue, jobId, reason, requestOf(options), 'job'),
     );
   }
 
@@ -103,6 +111,23 @@ export class PendingEdits {
       given: jobId,
       todo: 'Use queue.schedules.get(id).',
     });
+  }
+
+  /** In the timers; or, once it has left them, in BullMQ: whoever comes second finds it where the first put it. */
+  async #control(
+    jobId: string,
+    verb: 'cancel' | 'pause' | 'resume',
+    text: string,
+    done: ControlOutcome['done'],
+    inTimers: () => Promise<unknown>,
+  ): Promise<ControlOutcome['done']> {
+    try {
+      await inTimers();
+      return done;
+    } catch (error) {
+      if (!isCarillonError(error, 'NOT_FOUND')) throw error;
+      return (await this.runs.control(this.queue, jobId, verb, text)).done;
+    }
   }
 
   /** A job that the timers do not hold is told apart from one that has left them. */

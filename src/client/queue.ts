@@ -5,17 +5,18 @@ import type { Duration } from '../domain/durations.js';
 import { CarillonError } from '../domain/errors.js';
 import { tickRunId } from '../domain/ids.js';
 import { BullQueue, type BullQueueOptions, SpanKind, TelemetryAttributes } from '../queue/bullmq.js';
+import { Job } from '../queue/job.js';
 import { TimerBackend } from '../queue/timer-backend.js';
 import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, type RedisConnectionOptions } from '../redis/connection.js';
 import { JobScripts } from '../redis/job-scripts.js';
 import { defaultNamespace } from '../redis/layout.js';
+import { type ControlOutcome, RunScripts } from '../redis/run-scripts.js';
 import { ScheduleScripts } from '../redis/schedule-scripts.js';
 import { warnOfServer } from '../redis/server-warning.js';
 import { Shard } from '../redis/shard.js';
 import { Submitter } from '../redis/submitter.js';
 import { defaultLogger } from '../support/logger.js';
-import { Job } from './job.js';
 import { checkDefaultOptions, type JobOptions } from './job-options.js';
 import type { JobSchedulerJson, JobSchedulerOptions } from './job-scheduler-form.js';
 import { JobSchedulers } from './job-schedulers.js';
@@ -112,7 +113,7 @@ export class Queue<
       () => undefined,
     );
     this.#opened = opened;
-    this.#edits = new PendingEdits(this.backend, name, timers.maxPayload);
+    this.#edits = new PendingEdits(this.backend, new RunScripts(shard), name, timers.maxPayload);
     const submitter = new Submitter(scripts, name, { maxPending: timers.maxPending, wall: Date.now });
     this.#producer = new Producer(this, submitter, timers, () => this.jobsOpts);
     this.schedules = new Schedules({
@@ -232,19 +233,38 @@ export class Queue<
     await this.#edits.changeDelay(jobId, delay, options);
   }
 
-  /** Keeps a waiting job from firing until it is resumed. @throws CarillonError NOT_FOUND, CONFLICT */
-  async pauseJob(jobId: string, options: EditOptions & { note?: string } = {}): Promise<void> {
-    await this.#edits.pause(jobId, options);
+  /**
+   * Keeps a job, or one run of a schedule, from running until it is resumed, wherever it is. One that runs is asked for: its
+   * worker aborts `signal` within a second, and the run waits where its checkpoint left it.
+   * @returns `asked` for one that runs.
+   * @throws CarillonError NOT_FOUND; CONFLICT when it has ended; UNSUPPORTED when a worker of BullMQ alone runs it
+   */
+  async pauseJob(
+    jobId: string,
+    options: EditOptions & { note?: string } = {},
+  ): Promise<ControlOutcome['done']> {
+    return this.#edits.pause(jobId, options);
   }
 
-  /** Lets a paused job fire; at once when its time has passed. @throws CarillonError NOT_FOUND, CONFLICT */
-  async resumeJob(jobId: string, options: EditOptions = {}): Promise<void> {
-    await this.#edits.resume(jobId, options);
+  /**
+   * Lets a paused job go on: at its time, or at once when that has passed or it had left the timers.
+   * @throws CarillonError NOT_FOUND, CONFLICT
+   */
+  async resumeJob(jobId: string, options: EditOptions = {}): Promise<ControlOutcome['done']> {
+    return this.#edits.resume(jobId, options);
   }
 
-  /** Takes a waiting job back; its id is free again. @throws CarillonError NOT_FOUND, CONFLICT */
-  async cancel(jobId: string, options: EditOptions & { reason?: string } = {}): Promise<void> {
-    await this.#edits.cancel(jobId, options);
+  /**
+   * Takes a job back, or one run of a schedule, wherever it is; its id is free again. One that runs is asked for: its worker
+   * aborts `signal` within a second, and the run ends as cancelled unless its handler returns first.
+   * @returns `asked` for one that runs.
+   * @throws CarillonError NOT_FOUND; CONFLICT when it has ended; UNSUPPORTED when a worker of BullMQ alone runs it
+   */
+  async cancel(
+    jobId: string,
+    options: EditOptions & { reason?: string } = {},
+  ): Promise<ControlOutcome['done']> {
+    return this.#edits.cancel(jobId, options);
   }
 
   /** Changes what a waiting job will be: its name, data or options. @throws CarillonError NOT_FOUND, CONFLICT */

@@ -1,5 +1,7 @@
 /** What Carillon takes from BullMQ's package. Nothing outside src/queue imports bullmq itself. */
 export {
+  type BackoffStrategy,
+  DelayedError,
   ErrorCode,
   getNextMillis,
   Job as BullJob,
@@ -19,5 +21,8 @@ export {
   type RetryOptions,
   SpanKind,
   TelemetryAttributes,
+  UnrecoverableError,
+  WaitingError,
   Worker as BullWorker,
+  type WorkerOptions as BullWorkerOptions,
 } from 'bullmq';

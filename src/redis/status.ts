@@ -87,6 +87,22 @@ const STATUS_ERRORS: Record<string, StatusError> = {
     todo: 'Read it again and repeat the change.',
     retryable: true,
   },
+  STALE_RUN: {
+    code: 'STALE_RUN',
+    message: 'this worker does not hold the run any more: its lock ended, or a later attempt began',
+    todo: 'Stop: what this attempt does from now on, another may do again.',
+  },
+  STOCK_WORKER: {
+    code: 'UNSUPPORTED',
+    message: 'a worker of BullMQ alone runs it, which nobody can ask to stop',
+    todo: 'Wait for its end, or stop that worker; Carillon’s Worker can be asked.',
+  },
+  ENDED: { code: 'CONFLICT', message: 'the run has ended', todo: 'Nothing needs to be done.' },
+  HAS_CHILDREN: {
+    code: 'UNSUPPORTED',
+    message: 'it waits for the children of a BullMQ flow',
+    todo: 'Remove the flow by BullMQ’s own methods.',
+  },
   FENCED: {
     code: 'FENCED',
     message: 'another instance leads this bucket now',
