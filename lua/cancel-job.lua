@@ -29,6 +29,7 @@ dropPending(tag, bucket, identity, record, queueName)
 writeSpent(tag, bucket, identity, now, schedule and ENDED_DELETED or ENDED_CANCELLED, record.requests,
   not schedule and hasFlag(record.flags, FLAG_GENERATED), schedule and record.last or nil)
 writeHistory(tag, now, identity, schedule and record.cur or record.at, schedule and 'deleted' or 'cancelled', ARGV[7])
+if not schedule then watch.latch(tag, identity, 'cancelled', ARGV[7], now) end
 if schedule then
   local queue = openQueue(base, queueName)
   if ARGV[9] == '1' and not queue.broken then

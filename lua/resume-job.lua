@@ -1,5 +1,5 @@
 -- name     resume-job
--- purpose  lets a paused or suspended job or schedule fire again; a job whose time passed runs now
+-- purpose  lets a paused or suspended job or schedule fire again; a job whose time passed runs now, unless it still waits for parents
 -- flags    deny-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes
@@ -20,7 +20,7 @@ local record, reply = openRecord(now)
 if not record then return reply end
 if record.state ~= STATE_PAUSED and record.state ~= STATE_SUSPENDED then return { 'NOT_PAUSED' } end
 countRecord(queueName, record, -1)
-record.state = STATE_SCHEDULED
+record.state = watch.isWaiting(tag, bucket, identity) and STATE_WAITING or STATE_SCHEDULED
 record.note = nil
 countRecord(queueName, record, 1)
 if record.kind == KIND_SCHEDULE then

@@ -48,7 +48,10 @@ export function addJobs(program: Command): void {
   jobs
     .command('list [queue]')
     .description('jobs and schedules that stand in the timers, in no order')
-    .option('--state <states>', 'only these: scheduled, paused, parked, suspended, ended; a comma between')
+    .option(
+      '--state <states>',
+      'only these: scheduled, paused, parked, waiting, suspended, ended; a comma between',
+    )
     .option('--limit <count>', 'at most so many, 1 to 1000 (default: 100)')
     .option('--cursor <cursor>', 'go on where the page before ended')
     .addHelpText('after', '\nExample:\n  carillon jobs list emails --state paused,parked --limit 20')

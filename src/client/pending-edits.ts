@@ -8,6 +8,7 @@ import type { RecordChange } from '../redis/job-scripts.js';
 import type { JobRecord } from '../redis/record.js';
 import { newRequestId } from '../redis/request-id.js';
 import { checkRequestId, type JobOptions, resolveOptions } from './job-options.js';
+import { PARENT_KEYS } from './job-parents.js';
 
 /** Sent with each repeat of the same change, which then has its effect once. */
 export interface EditOptions {
@@ -33,6 +34,7 @@ const GIVEN_ONCE = [
   'jobId',
   'requestId',
   'timestamp',
+  ...PARENT_KEYS,
 ] as const;
 const LONGEST_NOTE = 1000;
 const TRIES = 5;

@@ -114,7 +114,7 @@ export class Queue<
     this.#opened = opened;
     this.#edits = new PendingEdits(this.backend, name, timers.maxPayload);
     const submitter = new Submitter(scripts, name, { maxPending: timers.maxPending, wall: Date.now });
-    this.#producer = new Producer(this, submitter, timers, () => this.jobsOpts);
+    this.#producer = new Producer(this, submitter, { ...timers, queue: name }, () => this.jobsOpts);
     this.schedules = new Schedules({
       queueName: name,
       jobs: scripts,

@@ -62,6 +62,7 @@ export class JobScripts {
       options.duplicateWindow,
       options.maxPending,
       batch.packed,
+      batch.afters,
     ]);
     if (status === 'OUT_OF_RANGE' || status === 'PAST_DEADLINE') {
       throw statusError(status, `job ${batch.items[Number(asText(rest[0]))]?.jobId}`, 'delay');

@@ -87,6 +87,25 @@ const STATUS_ERRORS: Record<string, StatusError> = {
     todo: 'Read it again and repeat the change.',
     retryable: true,
   },
+  UNKNOWN_PARENT: {
+    code: 'UNKNOWN_PARENT',
+    message: 'nobody knows the job that it is to wait for; nothing was added',
+    todo: 'Add the parent first, or both by addGraph; check its queue and id.',
+    field: 'after',
+  },
+  PARENT_IS_SCHEDULE: {
+    code: 'UNSUPPORTED',
+    message: 'a job waits for a job or a run, not for a schedule',
+    todo: 'Name the run, `<schedule>@<ms>`; schedules follow schedules by their own option `after`.',
+    field: 'after',
+  },
+  PARENT_BUSY: {
+    code: 'CONFLICT',
+    message: 'an earlier job of the parent’s id has just ended, and its children are still being told',
+    todo: 'Repeat the call.',
+    field: 'after',
+    retryable: true,
+  },
   FENCED: {
     code: 'FENCED',
     message: 'another instance leads this bucket now',
