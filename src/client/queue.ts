@@ -10,11 +10,13 @@ import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, type RedisConnectionOptions } from '../redis/connection.js';
 import { JobScripts } from '../redis/job-scripts.js';
 import { defaultNamespace } from '../redis/layout.js';
+import { ParentScripts } from '../redis/parent-scripts.js';
 import { ScheduleScripts } from '../redis/schedule-scripts.js';
 import { warnOfServer } from '../redis/server-warning.js';
 import { Shard } from '../redis/shard.js';
 import { Submitter } from '../redis/submitter.js';
 import { defaultLogger } from '../support/logger.js';
+import { type AddedNode, type GraphJob, Graphs } from './graph.js';
 import { Job } from './job.js';
 import { checkDefaultOptions, type JobOptions } from './job-options.js';
 import type { JobSchedulerJson, JobSchedulerOptions } from './job-scheduler-form.js';
@@ -71,6 +73,7 @@ export class Queue<
   readonly #opened: OpenedRedis;
   readonly #producer: Producer<DataType, ResultType, NameType>;
   readonly #edits: PendingEdits;
+  readonly #graphs: Graphs;
   /** Settles once: connected, or closed before it was. */
   readonly #ready: Promise<void>;
   #abandon: () => void = () => undefined;
@@ -115,6 +118,12 @@ export class Queue<
     this.#edits = new PendingEdits(this.backend, name, timers.maxPayload);
     const submitter = new Submitter(scripts, name, { maxPending: timers.maxPending, wall: Date.now });
     this.#producer = new Producer(this, submitter, { ...timers, queue: name }, () => this.jobsOpts);
+    this.#graphs = new Graphs({
+      jobs: scripts,
+      parents: new ParentScripts(shard),
+      limits: { ...timers, queue: name },
+      defaults: () => this.jobsOpts,
+    });
     this.schedules = new Schedules({
       queueName: name,
       jobs: scripts,
@@ -175,6 +184,17 @@ export class Queue<
       this.#refuseClosed();
       return this.#producer.addBulk(jobs, context, options.requestId);
     });
+  }
+
+  /**
+   * Adds jobs that wait for each other, of this queue and of others: `opts.after` names nodes or jobs that are there
+   * already. The whole graph is checked before anything is sent, and parents are added first.
+   * @param options.requestId names the graph: sent again with the same id and nodes it adds only what is missing.
+   * @throws CarillonError CYCLE, UNKNOWN_PARENT, ID_IN_USE and what `add` throws.
+   */
+  async addGraph(nodes: readonly GraphJob[], options: { requestId?: string } = {}): Promise<AddedNode[]> {
+    this.#refuseClosed();
+    return this.#graphs.add(nodes, options.requestId);
   }
 
   /**

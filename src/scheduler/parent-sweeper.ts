@@ -6,7 +6,7 @@ import { RepeatedTask } from './repeated-task.js';
 /** ms between two rounds; most of them only compare a clock. */
 const REST = 50;
 /** While nothing is watched, and at the latest, ms. */
-const QUIET_REST = 1000;
+const QUIET_REST = 500;
 /** The longer no outcome came, the less often one is asked for: this part of the quiet time. */
 const QUIET_PART = 1 / 16;
 /** Parents looked at and children told in one call. */

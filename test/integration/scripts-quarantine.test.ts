@@ -150,6 +150,7 @@ describe('WRONG_LAYOUT: no script touches a namespace that was laid out otherwis
     'adopt-epoch': bare('adopt-epoch', 'allow-oom'),
     'carry-zone': (spine) => new TimeZoneStore(spine.shard).beginCarrying(owned, 0, ['UTC']),
     'announce-parents': bare('announce-parents', 'deny-oom'),
+    'read-parents': bare('read-parents', 'read-only'),
     'look-at-parents': bare('look-at-parents', 'deny-oom'),
     'hold-leadership': (spine) => new HeartbeatScripts(spine.shard).hold('me', 0, 5000, true),
   };
