@@ -99,6 +99,8 @@ export interface KeysLook {
   dedupQueues: string[];
   /** Identities that have a ledger. */
   ledgers: string[];
+  /** Identities that have children. */
+  families: string[];
 }
 
 /** Walks all keys of the database once, by SCAN; those under the tag are held against what is known. */
@@ -109,6 +111,7 @@ export async function checkKeys({ client, keys, findings }: DoctorContext): Prom
     unreadableParts: new Set(),
     dedupQueues: [],
     ledgers: [],
+    families: [],
   };
   const head = `${keys.tag}:`;
   const seen = new Set<string>();
@@ -135,6 +138,7 @@ export async function checkKeys({ client, keys, findings }: DoctorContext): Prom
       if (type === kind.type) {
         if (kind.part === 'dedup') look.dedupQueues.push(kind.queue);
         if (kind.part === 'ledger') look.ledgers.push(kind.identity);
+        if (kind.part === 'children') look.families.push(kind.identity);
       } else if (kind.part === 'bucket') look.unreadable.add(kind.bucket);
       else look.unreadableParts.add(kind.part);
     });
