@@ -15,7 +15,7 @@ const LONG = process.env.CARILLON_LONG === '1';
 const NODES = LONG ? 1000 : 150;
 const QUEUES = ['north', 'east', 'south', 'west'];
 /** So many processes are killed on the way. */
-const KILLS = LONG ? 40 : 8;
+const KILLS = LONG ? 40 : 6;
 
 /** Each node waits for up to three earlier ones of any queue; some are due later. */
 function randomGraph({ below: pick }: SeededRandom): GraphJob[] {
@@ -55,7 +55,7 @@ test(`I1 I3 a graph of ${NODES} jobs over 4 queues, workers and schedulers kille
     await worker.waitForLine('working', 60_000);
     return worker;
   };
-  const startScheduler = async () => (await SchedulerProcess.start(spine, { ttl: 1500 })).node;
+  const startScheduler = async () => (await SchedulerProcess.start(spine, { ttl: 5000, takeOver: true })).node;
   const workers = await Promise.all([startWorker(), startWorker()]);
   const schedulers = await Promise.all([startScheduler(), startScheduler()]);
 
