@@ -1,4 +1,7 @@
 import type { Queue } from '../client/queue.js';
+import { bucketOf } from '../domain/buckets.js';
+import { identityOf } from '../domain/ids.js';
+import type { AfterEntry } from '../redis/submit-batch.js';
 import { utc } from './output.js';
 
 /** A job as `jobs get` shows it. */
@@ -19,6 +22,8 @@ export interface JobDescription {
   result?: unknown;
   note?: string;
   since?: string;
+  /** What it waits for, or waited for. */
+  after?: string[];
 }
 
 /** The numbers of `spent` entries, as words. */
@@ -42,6 +47,7 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
       opts: opts === '' ? {} : parsed(opts),
       priority,
       ...(note === undefined ? {} : { note }),
+      ...(await waitsFor(queue, id)),
     };
   }
   const job = await queue.getJob(id);
@@ -70,6 +76,15 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
     return { ...head, where: 'ended', state: ENDS[ended.how] ?? 'ended', since: utc(ended.at) };
   }
   return undefined;
+}
+
+async function waitsFor(queue: Queue, id: string): Promise<{ after?: string[] }> {
+  const { client, keys } = queue.backend.shard;
+  const identity = identityOf(queue.name, id);
+  const text = await client.hget(keys.after(bucketOf(identity)), identity);
+  if (text === null) return {};
+  const { e } = JSON.parse(text) as AfterEntry;
+  return { after: e.map(([parent, on, outcome]) => `${parent} (${outcome === '' ? `on ${on}` : outcome})`) };
 }
 
 function parsed(text: string): unknown {

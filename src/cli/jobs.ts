@@ -1,19 +1,14 @@
 import type { Command } from 'commander';
 import type { ListedJob } from '../client/admin-listing.js';
 import type { JobOptions } from '../client/job-options.js';
-import type { Queue } from '../client/queue.js';
-import { CarillonError } from '../domain/errors.js';
 import { type RecordState, STATES } from '../domain/states.js';
-import {
-  dataArgument,
-  durationArgument,
-  instantArgument,
-  integerArgument,
-  objectArgument,
-} from './arguments.js';
+import { dataArgument, instantArgument, integerArgument, objectArgument } from './arguments.js';
 import { withAdmin, withKnownQueue, withQueue } from './connect.js';
 import { refuseArgument } from './failure.js';
 import { describeJob } from './job-description.js';
+import { changeJob, notFound, timeOf } from './jobs-change-one.js';
+import { addJobChanges } from './jobs-changes.js';
+import { addGraph } from './jobs-graph.js';
 import { addHistory } from './jobs-history.js';
 import { away, plain, printJson, printLine, printTable, remark, utc } from './output.js';
 import { settingsOf } from './settings.js';
@@ -64,45 +59,18 @@ export function addJobs(program: Command): void {
 
   addHistory(jobs);
 
-  jobs
-    .command('cancel <queue> <id>')
-    .description('take a waiting job back; its id is free again')
-    .option('--reason <text>', 'for the history')
-    .action((queue: string, id: string, options: { reason?: string }, command: Command) =>
-      change(command, queue, id, 'cancelled', (q) => q.cancel(id, options)),
-    );
-
-  jobs
-    .command('reschedule <queue> <id>')
-    .description('make a waiting job due at another time')
-    .option('--delay <duration>', 'so long from now by Redis’ clock')
-    .option('--at <instant>', 'then')
-    .addHelpText('after', '\nExample:\n  carillon jobs reschedule emails order-5 --delay 2h')
-    .action(reschedule);
-
-  jobs
-    .command('pause <queue> <id>')
-    .description('keep a waiting job from firing until it is resumed')
-    .option('--note <text>', 'why, for whoever finds it')
-    .action((queue: string, id: string, options: { note?: string }, command: Command) =>
-      change(command, queue, id, 'paused', (q) => q.pauseJob(id, options)),
-    );
-
-  jobs
-    .command('resume <queue> <id>')
-    .description('let a paused job fire; at once when its time has passed')
-    .action((queue: string, id: string, _options, command: Command) =>
-      change(command, queue, id, 'resumed', (q) => q.resumeJob(id)),
-    );
+  addJobChanges(jobs);
+  addGraph(jobs);
 
   jobs
     .command('promote <queue> <id>')
     .description('put a waiting job into its queue now')
     .action((queue: string, id: string, _options, command: Command) =>
-      change(command, queue, id, 'promoted', async (q) => {
+      changeJob(command, queue, id, 'promoted', async (q) => {
         const job = await q.getJob(id);
         if (job === undefined) throw notFound(queue, id);
         await job.promote();
+        return undefined;
       }),
     );
 }
@@ -142,14 +110,6 @@ async function add(queue: string, name: string, options: AddOptions, command: Co
       `${answer} ${plain(id ?? '')} in ${queue}, due ${utc(scheduledFor)} (${away(scheduledFor)})${kept}`,
     );
   });
-}
-
-/** The time of `--delay` or `--at`, as options of a job. */
-function timeOf({ delay, at }: { delay?: string; at?: string }): Pick<JobOptions, 'delay' | 'at'> {
-  if (delay !== undefined && at !== undefined)
-    refuseArgument('at', at, 'and delay exclude each other', 'Give one.');
-  if (delay !== undefined) return { delay: durationArgument(delay, 'delay') };
-  return at === undefined ? {} : { at: instantArgument(at, 'at') };
 }
 
 interface ListFlags {
@@ -206,52 +166,10 @@ async function get(queue: string, id: string, command: Command): Promise<void> {
   }
 }
 
-async function reschedule(
-  queue: string,
-  id: string,
-  options: { delay?: string; at?: string },
-  command: Command,
-): Promise<void> {
-  const { delay, at } = timeOf(options);
-  if (delay === undefined && at === undefined)
-    refuseArgument('delay', undefined, 'or at is needed', 'Give --delay 2h.');
-  const { newRequestId } = await import('../redis/request-id.js');
-  await change(command, queue, id, 'rescheduled', async (q) => {
-    if (delay !== undefined) await q.changeDelay(id, delay);
-    else await q.backend.scripts.reschedule(queue, id, Number(at), false, newRequestId());
-  });
-}
-
-/** One change of one job; what it is afterwards is printed. */
-async function change(
-  command: Command,
-  queue: string,
-  id: string,
-  done: string,
-  make: (queue: Queue) => Promise<void>,
-): Promise<void> {
-  const settings = settingsOf(command);
-  const after = await withKnownQueue(settings, queue, async (q) => {
-    await make(q);
-    return describeJob(q, id);
-  });
-  if (settings.json) return printJson({ queue, id, done, job: after ?? null });
-  const due = after?.where === 'timers' && after.state === 'scheduled' ? `, due ${after.due}` : '';
-  printLine(`${done} ${plain(id)} in ${queue}${due}`);
-}
-
 function safeJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
     return text;
   }
-}
-
-function notFound(queue: string, id: string): CarillonError {
-  return new CarillonError('NOT_FOUND', `the queue ${queue} has no job ${JSON.stringify(id)}`, {
-    field: 'id',
-    given: id,
-    todo: 'Check queue and id; `carillon jobs list` shows what waits.',
-  });
 }

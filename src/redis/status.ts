@@ -106,6 +106,21 @@ const STATUS_ERRORS: Record<string, StatusError> = {
     field: 'after',
     retryable: true,
   },
+  ACTIVE: {
+    code: 'CONFLICT',
+    message: 'a worker runs it: it has its name, data and options already',
+    todo: 'Cancel or pause the run, or wait for its end.',
+  },
+  FINISHED: {
+    code: 'CONFLICT',
+    message: 'it has ended',
+    todo: 'Add it again, or retry it by BullMQ’s job.retry().',
+  },
+  STOCK_WORKER: {
+    code: 'UNSUPPORTED',
+    message: 'a plain BullMQ worker runs it, which hears nothing of this: it goes on to its end',
+    todo: 'Run it by Carillon’s Worker, whose handlers get a signal.',
+  },
   FENCED: {
     code: 'FENCED',
     message: 'another instance leads this bucket now',

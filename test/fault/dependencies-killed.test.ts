@@ -55,7 +55,8 @@ test(`I1 I3 a graph of ${NODES} jobs over 4 queues, workers and schedulers kille
     await worker.waitForLine('working', 60_000);
     return worker;
   };
-  const startScheduler = async () => (await SchedulerProcess.start(spine, { ttl: 5000, takeOver: true })).node;
+  const startScheduler = async () =>
+    (await SchedulerProcess.start(spine, { ttl: 5000, takeOver: true })).node;
   const workers = await Promise.all([startWorker(), startWorker()]);
   const schedulers = await Promise.all([startScheduler(), startScheduler()]);
 
