@@ -13,9 +13,10 @@ import {
   checkKeepJobs,
   encodeTelemetry,
 } from './job-option-values.js';
+import { PARENT_KEYS, type ParentOptions } from './job-parents.js';
 
 /** BullMQ's options of a job, and ours. */
-export interface JobOptions extends JobsOptions {
+export interface JobOptions extends JobsOptions, ParentOptions {
   /** When the job is due: a Date, ms since 1970, or an ISO text with its offset. Instead of `delay`. */
   at?: Instant;
   /**
@@ -64,10 +65,11 @@ const OURS: ReadonlySet<string> = new Set([
   'ifExists',
   'jobId',
   'requestId',
+  ...PARENT_KEYS,
 ]);
 const KNOWN = [
   'at', 'delay', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deadline', 'deduplication', 'keepLogs', 'lifo',
-  'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timeout', 'timestamp',
+  'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timeout', 'timestamp', ...PARENT_KEYS,
 ]; // biome-ignore format: one list
 const INSTEAD: Readonly<Record<string, string>> = {
   parent: 'Add the flow by BullMQ’s FlowProducer; its jobs start at once.',
@@ -127,7 +129,7 @@ export function resolveOptions(opts: JobOptions): ResolvedOptions {
  */
 export function checkDefaultOptions(defaults: unknown): void {
   const given = checkObject('defaultJobOptions', defaults);
-  for (const key of ['jobId', 'requestId', 'at', 'deadline']) {
+  for (const key of ['jobId', 'requestId', 'at', 'deadline', 'after']) {
     if (given[key] !== undefined) {
       refuse(`defaultJobOptions.${key}`, given[key], 'belongs to one job', 'Give it to that job.');
     }
