@@ -7,7 +7,7 @@ import {
   resolveWorkerOptions,
 } from '../config/worker-options.js';
 import { BullWorker, type BullWorkerOptions } from '../queue/bullmq.js';
-import { Job } from '../queue/job.js';
+import type { Job } from '../queue/job.js';
 import { closeRedis, openRedis, type RedisConnectionOptions } from '../redis/connection.js';
 import { defaultNamespace } from '../redis/layout.js';
 import { RunScripts } from '../redis/run-scripts.js';
@@ -20,6 +20,7 @@ import { LoopWatch } from './loop-watch.js';
 import { OrderWatch } from './order-watch.js';
 import { RunsAtWork } from './runs-at-work.js';
 import { WorkerBeat } from './worker-beat.js';
+import { WorkerJob } from './worker-job.js';
 
 /** BullMQ's options of a worker, and ours. */
 export interface WorkerOptions extends Omit<BullWorkerOptions, 'connection'>, RunOptions {
@@ -158,8 +159,8 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
     return refused;
   }
 
-  protected override get Job(): typeof Job {
-    return Job;
+  protected override get Job(): typeof WorkerJob {
+    return WorkerJob;
   }
 
   async #shutDown(force: boolean): Promise<void> {

@@ -428,3 +428,36 @@ test('a run that lost its lock cannot complete, checkpoint or leave', async ({ t
   });
   await expect(runs.claim(held, 5000, {})).rejects.toMatchObject({ code: 'STALE_RUN' });
 });
+
+test('retries rest by the capped rule, with BullMQ’s own options', async ({ task }) => {
+  const { queue, work } = open(task);
+  let calls = 0;
+  const worker = work({
+    flaky(run: Run) {
+      calls += 1;
+      if (run.attempt < 3) throw new Error(`no ${run.attempt}`);
+      return calls;
+    },
+    away: () => {
+      throw new Error('not there');
+    },
+  });
+  await queue.add(
+    'flaky',
+    {},
+    {
+      jobId: 'f',
+      attempts: 3,
+      backoff: { type: 'exponential', delay: 3_600_000, maxDelay: 60 },
+    },
+  );
+  await eventually(async () => expect((await queue.getJob('f'))?.returnvalue).toBe(3));
+  await queue.add(
+    'away',
+    {},
+    { jobId: 'a', attempts: 2, backoff: { type: 'exponential', delay: 60_000, jitter: 1 } },
+  );
+  await eventually(async () => expect(await queue.getJobState('a')).toBe('delayed'));
+  expect((await queue.getJob('a'))?.delay).toBeLessThanOrEqual(60_000);
+  await worker.close();
+});
