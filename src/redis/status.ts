@@ -87,9 +87,15 @@ const STATUS_ERRORS: Record<string, StatusError> = {
     todo: 'Read it again and repeat the change.',
     retryable: true,
   },
+  CYCLE: {
+    code: 'CYCLE',
+    message: 'the schedules would follow each other',
+    todo: 'Leave one of them out of `after`.',
+    field: 'after',
+  },
   UNKNOWN_PARENT: {
     code: 'UNKNOWN_PARENT',
-    message: 'nobody knows the job that it is to wait for; nothing was added',
+    message: 'nobody knows what it is to wait for; nothing was stored',
     todo: 'Add the parent first, or both by addGraph; check its queue and id.',
     field: 'after',
   },
