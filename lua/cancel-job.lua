@@ -19,6 +19,7 @@
 --- @include "ledger"
 --- @include "open-runs"
 --- @include "run-place"
+--- @include "follow"
 
 local now = clockNow()
 local record, reply = openRecord(now)
@@ -33,6 +34,7 @@ writeSpent(tag, bucket, identity, now, schedule and ENDED_DELETED or ENDED_CANCE
 writeHistory(tag, now, identity, schedule and record.cur or record.at, schedule and 'deleted' or 'cancelled', ARGV[7])
 if not schedule then watch.latch(tag, identity, 'cancelled', ARGV[7], now) end
 if schedule then
+  if record.after then follow.finish(tag, identity, (follow.parentsOf(queueName, record.policies))) end
   local queue = openQueue(base, queueName)
   if ARGV[9] == '1' and not queue.broken then
     local entry = { queue = queue, id = jobId, identity = identity }

@@ -27,7 +27,7 @@ export type KeyKind =
   | { type: KeyType; part: 'bucket'; bucket: number }
   | { type: KeyType; part: 'spent' | 'spentShort'; bucket: number; generation: number }
   | { type: KeyType; part: 'dedup'; queue: string }
-  | { type: KeyType; part: 'ledger' | 'children'; identity: string }
+  | { type: KeyType; part: 'ledger' | 'children' | 'followers'; identity: string }
   | { part: 'none' };
 
 type KeyType = 'string' | 'hash' | 'set' | 'zset' | 'stream';
@@ -74,6 +74,9 @@ export function kindOfKey(rest: string): KeyKind | undefined {
   if (rest.startsWith('ledger:') && rest.indexOf(':', 7) > 7) {
     return { type: 'hash', part: 'ledger', identity: rest.slice(7) };
   }
+  if (rest.startsWith('followers:') && rest.indexOf(':', 10) > 10) {
+    return { type: 'set', part: 'followers', identity: rest.slice(10) };
+  }
   if (rest.startsWith('children:') && rest.indexOf(':', 9) > 9) {
     return { type: 'set', part: 'children', identity: rest.slice(9) };
   }
@@ -101,6 +104,8 @@ export interface KeysLook {
   ledgers: string[];
   /** Identities that have children. */
   families: string[];
+  /** Identities of schedules that others follow. */
+  followed: string[];
 }
 
 /** Walks all keys of the database once, by SCAN; those under the tag are held against what is known. */
@@ -112,6 +117,7 @@ export async function checkKeys({ client, keys, findings }: DoctorContext): Prom
     dedupQueues: [],
     ledgers: [],
     families: [],
+    followed: [],
   };
   const head = `${keys.tag}:`;
   const seen = new Set<string>();
@@ -138,6 +144,7 @@ export async function checkKeys({ client, keys, findings }: DoctorContext): Prom
       if (type === kind.type) {
         if (kind.part === 'dedup') look.dedupQueues.push(kind.queue);
         if (kind.part === 'ledger') look.ledgers.push(kind.identity);
+        if (kind.part === 'followers') look.followed.push(kind.identity);
         if (kind.part === 'children') look.families.push(kind.identity);
       } else if (kind.part === 'bucket') look.unreadable.add(kind.bucket);
       else look.unreadableParts.add(kind.part);

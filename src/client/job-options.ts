@@ -1,6 +1,7 @@
 import { checkBoolean, checkInteger, checkObject, checkOneOf, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { checkTimeout } from '../config/worker-options.js';
+import type { Backoff } from '../domain/backoff.js';
 import { parseDuration } from '../domain/durations.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { LONGEST_ID } from '../domain/ids.js';
@@ -16,7 +17,7 @@ import {
 import { PARENT_KEYS, type ParentOptions } from './job-parents.js';
 
 /** BullMQ's options of a job, and ours. */
-export interface JobOptions extends JobsOptions, ParentOptions {
+export interface JobOptions extends Omit<JobsOptions, 'backoff'>, ParentOptions {
   /** When the job is due: a Date, ms since 1970, or an ISO text with its offset. Instead of `delay`. */
   at?: Instant;
   /**
@@ -24,6 +25,11 @@ export interface JobOptions extends JobsOptions, ParentOptions {
    * After its time. Defaults to none: it runs, however late.
    */
   deadline?: Instant;
+  /**
+   * How long a failed run rests before its next attempt: ms, or BullMQ's options with a cap, `maxDelay` in ms (a day where
+   * none is given), which a worker of Carillon keeps. Without `attempts` above 1 there is no next one.
+   */
+  backoff?: number | Backoff;
   /** How long one attempt may take, in a worker of Carillon. Defaults to its handler's, then to the worker's. */
   timeout?: number | string;
   /** What to do when a job with this `jobId` still waits for its time. Defaults to `'keep'`. */

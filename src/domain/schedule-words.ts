@@ -17,6 +17,7 @@ export function policyWords(policies: StoredPolicies): string[] {
     ...exclusionWords(policies),
     missedWords(policies),
     overlapWords(policies),
+    ...followWords(policies),
     ...(policies.jitter
       ? [
           `Each tick fires up to ${formatDuration(policies.jitter)} after its time, the same on every machine.`,
@@ -77,6 +78,15 @@ function exclusionWords({ exclude, onExcluded }: StoredPolicies): string[] {
   const fate =
     onExcluded === 'next' ? 'runs at the same time on the next date that is free' : 'does not exist';
   return [`A tick on ${shown.join(', ')}${more} ${fate}.`];
+}
+
+function followWords({ after, onParentFailed, onParentSkipped }: StoredPolicies): string[] {
+  if (after === undefined) return [];
+  const names = after.map((one) => (typeof one === 'string' ? one : `${one.queue}:${one.scheduleId}`));
+  const fate = (policy: 'run' | undefined) => (policy === 'run' ? 'runs all the same' : 'is skipped');
+  return [
+    `Each tick waits for the run of the same time of ${names.join(', ')}; where that failed it ${fate(onParentFailed)}, where it was skipped it ${fate(onParentSkipped)}.`,
+  ];
 }
 
 function missedWords(policies: StoredPolicies): string {

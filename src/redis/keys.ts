@@ -125,7 +125,11 @@ export class Keys {
   children(identity: string): string {
     return `${this.tag}:children:${identity}`;
   }
-  /** SET: identities of runs that others wait for and that are not in BullMQ yet. */
+  /** SET: identities of the schedules that follow this one. */
+  followers(identity: string): string {
+    return `${this.tag}:followers:${identity}`;
+  }
+  /** SET: identities of runs that others wait for and that are not in BullMQ yet, and of followed schedules. */
   get watched(): string {
     return `${this.tag}:watched`;
   }
