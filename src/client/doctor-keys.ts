@@ -22,11 +22,16 @@ export type KeyKind =
         | 'looks'
         | 'latch:dependencies'
         | 'latch:processed'
-        | 'latch:failed';
+        | 'latch:failed'
+        | 'workers'
+        | 'beats'
+        | 'drains'
+        | 'effects';
     }
   | { type: KeyType; part: 'bucket'; bucket: number }
   | { type: KeyType; part: 'spent' | 'spentShort'; bucket: number; generation: number }
   | { type: KeyType; part: 'dedup'; queue: string }
+  | { type: KeyType; part: 'once' }
   | { type: KeyType; part: 'ledger' | 'children' | 'followers'; identity: string }
   | { part: 'none' };
 
@@ -48,6 +53,10 @@ const ONES = {
   'latch:dependencies': 'set',
   'latch:processed': 'hash',
   'latch:failed': 'hash',
+  workers: 'hash',
+  beats: 'zset',
+  drains: 'hash',
+  effects: 'hash',
 } as const;
 const OF_BUCKET: Readonly<Record<string, KeyType>> = {
   jobs: 'hash',
@@ -71,6 +80,7 @@ export function kindOfKey(rest: string): KeyKind | undefined {
   if (rest.startsWith('dedup:') && !rest.slice(6).includes(':') && rest.length > 6) {
     return { type: 'hash', part: 'dedup', queue: rest.slice(6) };
   }
+  if (/^once:[^:]+:./s.test(rest)) return { type: 'string', part: 'once' };
   if (rest.startsWith('ledger:') && rest.indexOf(':', 7) > 7) {
     return { type: 'hash', part: 'ledger', identity: rest.slice(7) };
   }
