@@ -19,6 +19,7 @@
 --- @include "history"
 --- @include "edit-arguments"
 --- @include "run-place"
+--- @include "run-aside"
 --- @include "run-open"
 --- @include "run-ask"
 
@@ -28,21 +29,10 @@ local place, reply = openRun(tag, layout, bucket, identity, queue, jobId, reques
 if not place then return reply end
 if place == 'active' then return askWorker(tag, queueName, queue.prefix, jobId, 'pause', ARGV[7], now) end
 if place == 'waiting-children' then return { 'NOT_WAITING', place } end
-local job = rcall('HMGET', queue.prefix .. jobId, 'name', 'data', 'timestamp', 'priority')
-local opts, mark = runPlace.options(queue.prefix, jobId)
 local delayed = place == 'delayed' and rcall('ZSCORE', queue.prefix .. 'delayed', jobId)
-local timestamp = tonumber(job[3]) or now
-local inc = takeInc(tag, now, 1)
-local generated = readSpent(tag, bucket, identity, true)
-local record = { format = FORMAT, kind = KIND_JOB, state = STATE_PAUSED, flags = generated and FLAG_GENERATED or 0, inc = inc, ver = inc,
-  at = delayed and math.floor(delayed / 4096) or tonumber(string.match(mark or '', ' (%d+) ')) or timestamp, timestamp = timestamp,
-  requests = rememberRequest('', request, ANSWER_OK), priority = tonumber(job[4]) or 0, lifo = false, name = job[1] or '', data = job[2] or '{}',
-  opts = opts, note = ARGV[7] ~= '' and ARGV[7] or nil }
-local packed, text = pcall(encodeRecord, record)
-if not packed then return { 'BAD_RECORD', tostring(text) } end
+local record, text = asideRecord(tag, queue, bucket, identity, jobId, delayed and math.floor(delayed / 4096), request, ARGV[7], now)
+if not record then return { 'BAD_RECORD', text } end
 runPlace.leave(queue.prefix, jobId, place)
-rcall('HSET', queue.prefix .. jobId, 'carillon:paused', string.format('%.0f', inc) .. (mark and ' ' .. mark or ''))
-storePending(tag, bucket, identity, record, now)
-countRecord(queueName, record, 1)
+putAside(tag, queue, bucket, identity, jobId, record, now)
 flushCounts(tag)
 return { 'OK', text, now }

@@ -8,7 +8,6 @@ export type { DoctorCheck, Finding, Severity } from './client/doctor-finding.js'
 export type { LoadForecastOptions, TimersForecast } from './client/forecast.js';
 export type { AddedNode, GraphJob } from './client/graph.js';
 export type { HistoryEntry, HistoryOptions } from './client/history.js';
-export { Job } from './client/job.js';
 export type { ControlResult, EditOptions, JobChange } from './client/job-control.js';
 export type {
   ChangedJob,
@@ -29,6 +28,7 @@ export type { ScheduleInfo } from './client/schedule-info.js';
 export type { ChangedSchedule, ChangeManyOptions, ChangeVerb } from './client/schedules.js';
 export type { ScheduleTemplate } from './client/schedules-port.js';
 export type { SchedulerOptions } from './config/scheduler-options.js';
+export type { Effects } from './config/worker-options.js';
 export type { CalendarDate, CalendarEntry } from './domain/calendar.js';
 export { type CrontabLine, type CrontabOptions, parseCrontab } from './domain/crontab.js';
 export { CarillonError, type ErrorCode, isCarillonError } from './domain/errors.js';
@@ -39,5 +39,10 @@ export type { LoadForecast, QueueLoad } from './domain/forecast.js';
 export type { Contributor, FlattenedPeak, Peak } from './domain/forecast-peaks.js';
 export type { PreviewedTime } from './domain/preview.js';
 export type { ScheduleDefinition } from './domain/schedule.js';
+export { UnrecoverableError } from './queue/bullmq.js';
+export { Job } from './queue/job.js';
 export type { SubmitAnswer } from './redis/submit-batch.js';
 export { Scheduler } from './scheduler/scheduler.js';
+export type { Handler, HandlerOptions, Handlers } from './worker/handlers.js';
+export type { Effect, OnceOptions, RedisCommand, Run } from './worker/run.js';
+export { type Processor, Worker, type WorkerOptions } from './worker/worker.js';

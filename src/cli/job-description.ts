@@ -1,7 +1,9 @@
 import type { Queue } from '../client/queue.js';
 import { bucketOf } from '../domain/buckets.js';
 import { identityOf } from '../domain/ids.js';
+import { readRunFacts } from '../redis/run-facts.js';
 import type { AfterEntry } from '../redis/submit-batch.js';
+import { WorkerRegistry } from '../redis/worker-registry.js';
 import { utc } from './output.js';
 
 /** A job as `jobs get` shows it. */
@@ -22,12 +24,32 @@ export interface JobDescription {
   result?: unknown;
   note?: string;
   since?: string;
+  /** What a repeat of a run does, by what its handler said last. */
+  repeats?: string;
+  /** Of a run that a worker has. */
+  worker?: unknown;
+  lockEndsIn?: string;
+  token?: string;
+  checkpoint?: unknown;
+  asked?: string;
   /** What it waits for, or waited for. */
   after?: string[];
 }
 
 /** The numbers of `spent` entries, as words. */
 const ENDS = ['ended', 'fired', 'cancelled', 'replaced', 'deleted', 'expired'];
+
+/** In words; a handler that was never heard of, or says nothing, may repeat what it does. */
+export function repeatsOf(effects: string | undefined): string {
+  if (effects === 'idempotent') return 'do nothing new (idempotent)';
+  if (effects === 'fenced') return 'are refused by the fencing token (fenced)';
+  return 'may run twice';
+}
+
+async function repeats(queue: Queue, name: string): Promise<string> {
+  const [effects] = await new WorkerRegistry(queue.backend.shard).effectsOf(queue.name, [name]);
+  return repeatsOf(effects);
+}
 
 /** Looks for a job in the timers, in BullMQ and among what was set aside; undefined when nobody knows it. */
 export async function describeJob(queue: Queue, id: string): Promise<JobDescription | undefined> {
@@ -46,6 +68,7 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
       data: parsed(data),
       opts: opts === '' ? {} : parsed(opts),
       priority,
+      repeats: await repeats(queue, name),
       ...(note === undefined ? {} : { note }),
       ...(await waitsFor(queue, id)),
     };
@@ -53,6 +76,11 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
   const job = await queue.getJob(id);
   if (job !== undefined) {
     const { name, data, opts, priority, scheduledFor, attemptsMade, failedReason, returnvalue } = job;
+    const { worker, lockEndsIn, token, checkpoint, asked } = await readRunFacts(
+      queue.backend.shard,
+      queue.name,
+      id,
+    );
     return {
       ...head,
       where: 'bullmq',
@@ -64,6 +92,12 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
       opts,
       priority,
       attempts: attemptsMade,
+      repeats: await repeats(queue, name),
+      ...(worker === undefined ? {} : { worker }),
+      ...(lockEndsIn === undefined ? {} : { lockEndsIn: `${lockEndsIn} ms` }),
+      ...(token === undefined ? {} : { token }),
+      ...(checkpoint === undefined ? {} : { checkpoint }),
+      ...(asked === undefined ? {} : { asked: `${asked.verb}${asked.reason ? `: ${asked.reason}` : ''}` }),
       ...(failedReason === undefined ? {} : { failed: failedReason }),
       ...(returnvalue === undefined || returnvalue === null ? {} : { result: returnvalue }),
     };

@@ -19,6 +19,7 @@ import { addQuarantine } from './quarantine.js';
 import { addQueues } from './queues.js';
 import { addScheduler } from './scheduler.js';
 import { addSchedules } from './schedules.js';
+import { addWorkers } from './workers.js';
 
 const EXAMPLES = `
 Examples:
@@ -59,6 +60,7 @@ export function createProgram(benches = BENCHES): Command {
   addPartitions(program);
   addInstances(program);
   addFence(program);
+  addWorkers(program);
   addQuarantine(program);
   addImport(program);
   addApply(program);

@@ -13,7 +13,7 @@ export function checkBackoff(value: unknown): object {
     return { type: 'fixed', delay: checkInteger('backoff', value, 0, LAST_INSTANT) };
   }
   const backoff = checkObject('backoff', value);
-  rejectUnknown(backoff, ['type', 'delay', 'jitter'], 'backoff.');
+  rejectUnknown(backoff, ['type', 'delay', 'jitter', 'maxDelay'], 'backoff.');
   if (typeof backoff.type !== 'string' || backoff.type === '') {
     refuse(
       'backoff.type',
@@ -23,6 +23,7 @@ export function checkBackoff(value: unknown): object {
     );
   }
   if (backoff.delay !== undefined) checkInteger('backoff.delay', backoff.delay, 0, LAST_INSTANT);
+  if (backoff.maxDelay !== undefined) checkInteger('backoff.maxDelay', backoff.maxDelay, 0, LAST_INSTANT);
   const { jitter } = backoff;
   if (jitter !== undefined && !(typeof jitter === 'number' && jitter >= 0 && jitter <= 1)) {
     refuse('backoff.jitter', jitter, 'must lie between 0 and 1', 'Give a fraction, such as 0.5.');

@@ -1,5 +1,7 @@
 import { checkBoolean, checkInteger, checkObject, checkOneOf, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
+import { checkTimeout } from '../config/worker-options.js';
+import type { Backoff } from '../domain/backoff.js';
 import { parseDuration } from '../domain/durations.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { LONGEST_ID } from '../domain/ids.js';
@@ -15,7 +17,7 @@ import {
 import { PARENT_KEYS, type ParentOptions } from './job-parents.js';
 
 /** BullMQ's options of a job, and ours. */
-export interface JobOptions extends JobsOptions, ParentOptions {
+export interface JobOptions extends Omit<JobsOptions, 'backoff'>, ParentOptions {
   /** When the job is due: a Date, ms since 1970, or an ISO text with its offset. Instead of `delay`. */
   at?: Instant;
   /**
@@ -23,6 +25,13 @@ export interface JobOptions extends JobsOptions, ParentOptions {
    * After its time. Defaults to none: it runs, however late.
    */
   deadline?: Instant;
+  /**
+   * How long a failed run rests before its next attempt: ms, or BullMQ's options with a cap, `maxDelay` in ms (a day where
+   * none is given), which a worker of Carillon keeps. Without `attempts` above 1 there is no next one.
+   */
+  backoff?: number | Backoff;
+  /** How long one attempt may take, in a worker of Carillon. Defaults to its handler's, then to the worker's. */
+  timeout?: number | string;
   /** What to do when a job with this `jobId` still waits for its time. Defaults to `'keep'`. */
   ifExists?: 'keep' | 'replace';
   /** 0, or a duration up to the queue's own: how long an ended `jobId` answers `fired`. Defaults to the queue's. */
@@ -66,7 +75,7 @@ const OURS: ReadonlySet<string> = new Set([
 ]);
 const KNOWN = [
   'at', 'delay', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deadline', 'deduplication', 'keepLogs', 'lifo',
-  'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timestamp', ...PARENT_KEYS,
+  'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timeout', 'timestamp', ...PARENT_KEYS,
 ]; // biome-ignore format: one list
 const INSTEAD: Readonly<Record<string, string>> = {
   parent: 'Add the flow by BullMQ’s FlowProducer; its jobs start at once.',
@@ -233,6 +242,9 @@ function encodeOne(
     case 'deadline':
       resolved.deadline = parseInstant(value as Instant, 'deadline');
       encoded.deadline = resolved.deadline;
+      return;
+    case 'timeout':
+      encoded.timeout = checkTimeout(key, value);
       return;
     case 'telemetry':
       encodeTelemetry(value, encoded);

@@ -1,8 +1,8 @@
 import { checkObject, refuse } from '../config/check.js';
 import type { MinimalQueue } from '../queue/bullmq.js';
+import { Job } from '../queue/job.js';
 import type { SubmitItem, SubmitResult } from '../redis/submit-batch.js';
 import type { Submitter } from '../redis/submitter.js';
-import { Job } from './job.js';
 import { jobIds } from './job-ids.js';
 import { checkRequestId, type JobOptions } from './job-options.js';
 import { type JobLimits, prepareJob } from './prepare-job.js';

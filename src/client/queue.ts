@@ -6,6 +6,7 @@ import { CarillonError } from '../domain/errors.js';
 import { tickRunId } from '../domain/ids.js';
 import type { Instant } from '../domain/instant.js';
 import { BullQueue, type BullQueueOptions, SpanKind, TelemetryAttributes } from '../queue/bullmq.js';
+import { Job } from '../queue/job.js';
 import { TimerBackend } from '../queue/timer-backend.js';
 import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, type RedisConnectionOptions } from '../redis/connection.js';
@@ -18,7 +19,6 @@ import { Shard } from '../redis/shard.js';
 import { Submitter } from '../redis/submitter.js';
 import { defaultLogger } from '../support/logger.js';
 import { type AddedNode, type GraphJob, Graphs } from './graph.js';
-import { Job } from './job.js';
 import { type ControlResult, type EditOptions, type JobChange, JobControl } from './job-control.js';
 import {
   type ChangedJobs,

@@ -33,6 +33,27 @@ export function tickRunId(scheduleId: string, scheduledFor: number): string {
   return `${scheduleId}@${scheduledFor}`;
 }
 
+/** The id of the job or schedule that a run in BullMQ belongs to. */
+export function jobIdOfRun(runId: string): string {
+  return runId.replace(RUN_ID, '');
+}
+
+/**
+ * What names one firing for ever: `<namespace>:<queue>:<jobId>@<scheduledFor>`, and the suffix of a triggered run. A
+ * repeat of the run has the same.
+ * @param scheduledFor ms since 1970
+ */
+export function idempotencyKeyOf(
+  namespace: string,
+  queue: string,
+  runId: string,
+  scheduledFor: number,
+): string {
+  const jobId = jobIdOfRun(runId);
+  const suffix = runId.slice(jobId.length).replace(/^@\d+/, '');
+  return `${namespace}:${queue}:${jobId}@${scheduledFor}${suffix}`;
+}
+
 function refuse(field: string, given: unknown, why: string, todo: string): never {
   throw new CarillonError('INVALID_ID', `${field} ${why}`, { field, given, todo });
 }

@@ -1,5 +1,6 @@
 /** What Carillon takes from BullMQ's package. Nothing outside src/queue imports bullmq itself. */
 export {
+  DelayedError,
   ErrorCode,
   getNextMillis,
   Job as BullJob,
@@ -19,5 +20,8 @@ export {
   type RetryOptions,
   SpanKind,
   TelemetryAttributes,
+  UnrecoverableError,
+  WaitingError,
   Worker as BullWorker,
+  type WorkerOptions as BullWorkerOptions,
 } from 'bullmq';

@@ -25,6 +25,9 @@ export class PendingChanges {
     wanted: (record: JobRecord) => boolean = () => true,
     most = Number.POSITIVE_INFINITY,
   ): Promise<string[]> {
+    const { schedules: _, ...jobs } = await this.pending.counts();
+    // A walk reads the whole namespace, and BullMQ obliterates a long queue by many calls.
+    if (Object.values(jobs).every((count) => count === 0)) return [];
     const cancelled: string[] = [];
     let taken = 0;
     await this.pending.walkJobs({}, async (page) => {

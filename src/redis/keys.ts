@@ -65,6 +65,30 @@ export class Keys {
   get wake(): string {
     return `${this.tag}:wake`;
   }
+  /** CHANNEL: a running run is asked for something, or a worker is: queue, run id and verb as JSON. */
+  get runs(): string {
+    return `${this.tag}:runs`;
+  }
+  /** ZSET: id of a worker of the SDK → its last beat, in ms. */
+  get beats(): string {
+    return `${this.tag}:beats`;
+  }
+  /** HASH: id of a worker → who it is, as JSON. */
+  get workers(): string {
+    return `${this.tag}:workers`;
+  }
+  /** HASH: id of a worker that is to drain → since and note, as JSON. */
+  get drains(): string {
+    return `${this.tag}:drains`;
+  }
+  /** HASH: `<queue>:<job name>` → what a handler of that name last said of its effects. */
+  get effects(): string {
+    return `${this.tag}:effects`;
+  }
+  /** STRING, with an expiry: what was recorded once under a key of a queue, as JSON. */
+  once(queue: string, key: string): string {
+    return `${this.tag}:once:${queue}:${key}`;
+  }
   /** STRING, in tests with a virtual clock only: its ms. */
   get clock(): string {
     return `${this.tag}:clock`;

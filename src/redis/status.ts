@@ -87,6 +87,11 @@ const STATUS_ERRORS: Record<string, StatusError> = {
     todo: 'Read it again and repeat the change.',
     retryable: true,
   },
+  STALE_RUN: {
+    code: 'STALE_RUN',
+    message: 'this worker does not hold the run any more: its lock ended, or a later attempt began',
+    todo: 'Stop: what this attempt does from now on, another may do again.',
+  },
   CYCLE: {
     code: 'CYCLE',
     message: 'the schedules would follow each other',

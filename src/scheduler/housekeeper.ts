@@ -1,7 +1,7 @@
 import type { CalendarStore } from '../redis/calendar-store.js';
 import type { LeaderScripts, OwnedRange } from '../redis/leader-scripts.js';
 import type { Logger } from '../support/logger.js';
-import { RepeatedTask } from './repeated-task.js';
+import { RepeatedTask } from '../support/repeated-task.js';
 
 const REST = 60_000;
 /** How long a generated id guards against re-sends, ms. */

@@ -1,7 +1,7 @@
 import type { LeaderScripts, OwnedRange } from '../redis/leader-scripts.js';
 import type { Logger } from '../support/logger.js';
+import { RepeatedTask } from '../support/repeated-task.js';
 import type { DispatchReport } from './dispatch-report.js';
-import { RepeatedTask } from './repeated-task.js';
 
 /** Records looked at in one round, ms between rounds: a million records take about six hours, and nobody feels it. */
 const PAGE = 100;

@@ -1,7 +1,7 @@
 import type { OwnedRange } from '../redis/leader-scripts.js';
 import type { ParentScripts } from '../redis/parent-scripts.js';
 import type { Logger } from '../support/logger.js';
-import { RepeatedTask } from './repeated-task.js';
+import { RepeatedTask } from '../support/repeated-task.js';
 
 /** ms between two rounds; most of them only compare a clock. */
 const REST = 50;

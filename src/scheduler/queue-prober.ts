@@ -2,8 +2,8 @@ import type { Redis } from 'ioredis';
 import { BUCKETS } from '../domain/buckets.js';
 import type { LeaderScripts, OwnedRange } from '../redis/leader-scripts.js';
 import type { Logger } from '../support/logger.js';
+import { RepeatedTask } from '../support/repeated-task.js';
 import type { DispatchReport } from './dispatch-report.js';
-import { RepeatedTask } from './repeated-task.js';
 
 const MOVE = 200;
 

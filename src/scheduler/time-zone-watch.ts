@@ -12,8 +12,8 @@ import type { CalendarStore } from '../redis/calendar-store.js';
 import type { LeaderScripts, OwnedRange, PlanAnswer } from '../redis/leader-scripts.js';
 import type { TimeZoneStore, ZoneInUse, ZoneMove, ZoneUser } from '../redis/time-zone-store.js';
 import type { Logger } from '../support/logger.js';
+import { RepeatedTask } from '../support/repeated-task.js';
 import { carriedAnswer } from './carried-answer.js';
-import { RepeatedTask } from './repeated-task.js';
 
 /** ms between two looks at what there is to do. */
 const REST = 1000;

@@ -19,70 +19,82 @@ const ZONES = [
 
 /**
  * So many daily schedules in ten zones, a fifth of them due at one instant: Redis' memory, how long their dispatch takes
- * beside that of as many one-time jobs, and how long after it every successor is planned.
+ * beside that of as many one-time jobs, and how long after it every successor is planned. The one-time jobs are
+ * dispatched twice: alone in Redis, and beside the schedules of other times, whose memory both then share.
  */
 export async function definitions(redis: BenchRedis, count: number, rounds: number): Promise<BenchResult> {
   const firing = Math.floor(count / FIRING);
-  const oneTime = await dispatchOfJobs(redis, firing);
-  say(`${firing} one-time jobs: ${Math.round(oneTime)} ms`);
-  const carillon = await dispatchOfSchedules(redis, count, firing);
-  const figures = { ...carillon, oneTimeMs: oneTime, timesOneTime: (carillon.dispatchMs ?? NaN) / oneTime };
-  const rounded = Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, round3(value)]));
-  return { name: 'definitions', jobs: count, rounds, carillon: rounded, bullmq: {}, ratio: null };
-}
-
-async function dispatchOfJobs(redis: BenchRedis, count: number): Promise<number> {
   await redis.empty();
-  const queue = new Queue('q', { connection: { url: redis.url } });
   const scheduler = await startScheduler(redis.url);
+  const queue = new Queue('q', { connection: { url: redis.url } });
+  const jobs = new Queue('jobs', { connection: { url: redis.url } });
   try {
-    const due = Math.ceil(await redis.now()) + 5000 + count / 20;
-    for (let from = 0; from < count; from += 1000) {
-      const size = Math.min(1000, count - from);
-      await queue.addBulk(
-        Array.from({ length: size }, (_, i) => ({
-          name: 'tick',
-          data: {},
-          opts: { jobId: id(from + i), at: due },
-        })),
-      );
-    }
-    return await dispatchedAfter(redis, due, count);
+    const alone = await dispatchOfJobs(redis, jobs, firing);
+    say(`${firing} one-time jobs alone: ${Math.round(alone)} ms`);
+    const figures = await dispatchOfSchedules(redis, queue, count, firing, () =>
+      dispatchOfJobs(redis, jobs, firing),
+    );
+    Object.assign(figures, { oneTimeAloneMs: alone, timesOneTimeAlone: (figures.dispatchMs ?? NaN) / alone });
+    const rounded = Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, round3(value)]));
+    return { name: 'definitions', jobs: count, rounds, carillon: rounded, bullmq: {}, ratio: null };
   } finally {
+    await jobs.close();
     await queue.close();
     await scheduler.stop();
   }
 }
 
-async function dispatchOfSchedules(redis: BenchRedis, count: number, firing: number): Promise<Figures> {
-  await redis.empty();
-  const scheduler = await startScheduler(redis.url);
-  const queue = new Queue('q', { connection: { url: redis.url } });
-  try {
-    const before = await redis.info('memory', 'used_memory');
-    const started = performance.now();
-    // Those of other times first; they also show how long the others will take.
-    const others = count - firing;
-    await upsert(queue, 0, others, (await redis.now()) + 12 * 60 * MINUTE);
-    const each = (performance.now() - started) / Math.max(others, PROBED);
-    const due = Math.ceil(((await redis.now()) + 1.5 * each * firing) / SECOND + 2) * SECOND;
-    await upsert(queue, others, firing, due);
-    if ((await redis.now()) > due - 1000) throw tooSlow('the schedules were stored after their time');
-    const created = performance.now() - started;
-    const memory = (await redis.info('memory', 'used_memory')) - before;
-    say(`${count} definitions stored, ${firing} due at ${new Date(due).toISOString()}`);
-    const dispatchMs = await dispatchedAfter(redis, due, firing);
-    await until('planning', async () => (await unplanned(redis)) === 0, { timeout: 10 * MINUTE, every: 100 });
-    return {
-      bytesPerDefinition: memory / count,
-      upsertsPerSecond: (count / created) * 1000,
-      dispatchMs,
-      plannedAfterMs: (await redis.now()) - due,
-    };
-  } finally {
-    await queue.close();
-    await scheduler.stop();
+/** ms that so many one-time jobs, due at one instant, take; what they leave in Redis is taken out again. */
+async function dispatchOfJobs(redis: BenchRedis, queue: Queue, count: number): Promise<number> {
+  const due = Math.ceil(await redis.now()) + 5000 + count / 20;
+  const round = String(due);
+  for (let from = 0; from < count; from += 1000) {
+    const size = Math.min(1000, count - from);
+    await queue.addBulk(
+      Array.from({ length: size }, (_, i) => ({
+        name: 'tick',
+        data: {},
+        opts: { jobId: `${id(from + i)}-${round}`, at: due },
+      })),
+    );
   }
+  const took = await dispatchedAfter(redis, queue.name, due, count);
+  await queue.obliterate({ force: true });
+  return took;
+}
+
+async function dispatchOfSchedules(
+  redis: BenchRedis,
+  queue: Queue,
+  count: number,
+  firing: number,
+  peer: () => Promise<number>,
+): Promise<Figures> {
+  const before = await redis.info('memory', 'used_memory');
+  // Those of other times first; they also show how long the others will take.
+  const others = count - firing;
+  const started = performance.now();
+  await upsert(queue, 0, others, (await redis.now()) + 12 * 60 * MINUTE);
+  const storing = performance.now() - started;
+  const memory = (await redis.info('memory', 'used_memory')) - before;
+  say(`${others} definitions of other times stored`);
+  const oneTimeMs = await peer();
+  say(`${firing} one-time jobs beside them: ${Math.round(oneTimeMs)} ms`);
+  const each = storing / Math.max(others, PROBED);
+  const due = Math.ceil(((await redis.now()) + 1.5 * each * firing) / SECOND + 2) * SECOND;
+  await upsert(queue, others, firing, due);
+  if ((await redis.now()) > due - 1000) throw tooSlow('the schedules were stored after their time');
+  say(`${count} definitions stored, ${firing} due at ${new Date(due).toISOString()}`);
+  const dispatchMs = await dispatchedAfter(redis, queue.name, due, firing);
+  await until('planning', async () => (await unplanned(redis)) === 0, { timeout: 10 * MINUTE, every: 100 });
+  return {
+    bytesPerDefinition: memory / others,
+    upsertsPerSecond: (others / storing) * 1000,
+    dispatchMs,
+    plannedAfterMs: (await redis.now()) - due,
+    oneTimeMs,
+    timesOneTime: dispatchMs / oneTimeMs,
+  };
 }
 
 /** Daily schedules whose next tick is the second of `at`, ms. */
@@ -112,9 +124,14 @@ function id(index: number): string {
 }
 
 /** ms from `due` until so many runs are in the queue. */
-async function dispatchedAfter(redis: BenchRedis, due: number, count: number): Promise<number> {
+async function dispatchedAfter(
+  redis: BenchRedis,
+  queue: string,
+  due: number,
+  count: number,
+): Promise<number> {
   const patience = due - (await redis.now()) + 10 * MINUTE;
-  await until('the dispatch', async () => (await redis.client.llen('bull:q:wait')) >= count, {
+  await until('the dispatch', async () => (await redis.client.llen(`bull:${queue}:wait`)) >= count, {
     timeout: patience,
     every: 20,
   });

@@ -87,6 +87,8 @@ describe('each bench runs small and prints its figures', { timeout: 120_000 }, (
       'plannedAfterMs',
       'oneTimeMs',
       'timesOneTime',
+      'oneTimeAloneMs',
+      'timesOneTimeAlone',
     ]);
   });
 

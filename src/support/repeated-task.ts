@@ -1,6 +1,6 @@
-import type { Logger } from '../support/logger.js';
-import { pause } from '../support/pause.js';
-import { Service } from '../support/service.js';
+import type { Logger } from './logger.js';
+import { pause } from './pause.js';
+import { Service } from './service.js';
 
 /** A slow loop beside dispatch: works, rests, and survives what its work throws. */
 export abstract class RepeatedTask extends Service {

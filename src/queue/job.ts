@@ -1,6 +1,6 @@
-import { BullJob, type JobJson, type JobProgress, type MinimalQueue } from '../queue/bullmq.js';
-import { takeMark } from '../queue/job-json.js';
 import type { SubmitAnswer } from '../redis/submit-batch.js';
+import { BullJob, type JobJson, type JobProgress, type MinimalQueue } from './bullmq.js';
+import { takeMark } from './job-json.js';
 
 /**
  * BullMQ's Job, of a queue with timers. Its methods work while the job waits for its time, and afterwards.

@@ -1,0 +1,33 @@
+-- name     beat-worker
+-- purpose  a worker says that it lives and how its handlers behave; it hears whether it is to drain
+-- flags    allow-oom
+-- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
+-- args     1 tag text; 2 layout text; 3 worker id text; 4 worker json; 5 effects json(map of queue:name to effects); 6 forgotten after ms; 7 leaves bool
+-- returns  OK drain(json, empty for no) now | WRONG_LAYOUT
+-- cost     O(log N), and O(n) for n workers that died
+
+local tag, layout, id, leaves = ARGV[1], ARGV[2], ARGV[3], ARGV[7] == '1'
+
+--- @include "clock"
+--- @include "record"
+--- @include "shard"
+
+if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
+local now = clockNow()
+local beats, workers, drains = tag .. ':beats', tag .. ':workers', tag .. ':drains'
+
+local function forget(worker)
+  redis.call('ZREM', beats, worker)
+  redis.call('HDEL', workers, worker)
+  redis.call('HDEL', drains, worker)
+end
+
+for _, dead in ipairs(redis.call('ZRANGE', beats, '-inf', now - ARGV[6], 'BYSCORE', 'LIMIT', 0, 100)) do forget(dead) end
+if leaves then
+  forget(id)
+  return { 'OK', '', now }
+end
+redis.call('ZADD', beats, now, id)
+redis.call('HSET', workers, id, ARGV[4])
+for name, effects in pairs(cjson.decode(ARGV[5])) do redis.call('HSET', tag .. ':effects', name, effects) end
+return { 'OK', redis.call('HGET', drains, id) or '', now }

@@ -1,0 +1,122 @@
+import { CarillonError } from '../domain/errors.js';
+import { asText } from './replies.js';
+import type { Shard } from './shard.js';
+import { statusError } from './status.js';
+
+/** A worker as it tells of itself. */
+export interface WorkerFacts {
+  id: string;
+  queue: string;
+  host: string;
+  pid: number;
+  /** ISO time of its start, by its own clock. */
+  startedAt: string;
+  concurrency: number;
+  /** Runs at work when it last told. */
+  running: number;
+  /** Job name → effects, `null` where its handler does not say; `*` for a processor. */
+  handlers: Record<string, string | null>;
+  /** It finishes what it has and takes nothing. */
+  draining: boolean;
+}
+
+export interface KnownWorker extends WorkerFacts {
+  /** ms since its last beat, by Redis' clock. */
+  beatAge: number;
+}
+
+/** A worker that does not tell of itself for so long is forgotten, ms. */
+export const FORGOTTEN = 60_000;
+
+/** Which workers of the SDK live, and which of them are to drain. */
+export class WorkerRegistry {
+  constructor(private readonly shard: Shard) {}
+
+  /** @returns whether the worker is asked to drain, and why. */
+  async beat(facts: WorkerFacts, leaves = false): Promise<{ drain: { note: string } | undefined }> {
+    const effects = Object.fromEntries(
+      Object.entries(facts.handlers).map(([name, said]) => [`${facts.queue}:${name}`, said ?? 'mayRepeat']),
+    );
+    const args = [facts.id, JSON.stringify(facts), JSON.stringify(effects), FORGOTTEN, leaves ? 1 : 0];
+    const { status, rest } = await this.shard.run('beat-worker', 'allow-oom', args);
+    if (status !== 'OK') throw statusError(status);
+    const drain = asText(rest[0]);
+    return { drain: drain === '' ? undefined : { note: noteOf(drain) } };
+  }
+
+  /** Those that live, by queue and id. */
+  async list(): Promise<KnownWorker[]> {
+    const { client, keys } = this.shard;
+    await this.shard.ready();
+    const [texts, beats, drains, time] = await Promise.all([
+      client.hgetall(keys.workers),
+      client.zrange(keys.beats, '0', '-1', 'WITHSCORES'),
+      client.hgetall(keys.drains),
+      client.time(),
+    ]);
+    const now = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
+    const beatOf = new Map<string, number>();
+    for (let i = 0; i < beats.length; i += 2) beatOf.set(beats[i] as string, Number(beats[i + 1]));
+    return Object.entries(texts)
+      .flatMap(([id, text]) => {
+        const beat = beatOf.get(id);
+        const facts = parseFacts(text);
+        if (beat === undefined || facts === undefined || now - beat > FORGOTTEN) return [];
+        return [{ ...facts, id, draining: facts.draining || id in drains, beatAge: Math.max(0, now - beat) }];
+      })
+      .sort((a, b) => (`${a.queue}:${a.id}` < `${b.queue}:${b.id}` ? -1 : 1));
+  }
+
+  /** @throws CarillonError NOT_FOUND */
+  async drain(id: string, note: string): Promise<void> {
+    const { client, keys } = this.shard;
+    await this.#mustLive(id);
+    await client.hset(keys.drains, id, JSON.stringify({ note }));
+    await client.publish(keys.runs, JSON.stringify({ drain: id }));
+  }
+
+  /** @throws CarillonError NOT_FOUND */
+  async endDrain(id: string): Promise<void> {
+    const { client, keys } = this.shard;
+    await this.#mustLive(id);
+    await client.hdel(keys.drains, id);
+    await client.publish(keys.runs, JSON.stringify({ drain: id }));
+  }
+
+  /** What handlers of a job name last said: `undefined` when none did. */
+  async effectsOf(queue: string, names: readonly string[]): Promise<(string | undefined)[]> {
+    if (names.length === 0) return [];
+    const { client, keys } = this.shard;
+    const fields = names.flatMap((name) => [`${queue}:${name}`, `${queue}:*`]);
+    const found = await client.hmget(keys.effects, ...fields);
+    return names.map((_, index) => found[2 * index] ?? found[2 * index + 1] ?? undefined);
+  }
+
+  async #mustLive(id: string): Promise<void> {
+    if ((await this.list()).some((worker) => worker.id === id)) return;
+    throw new CarillonError('NOT_FOUND', `no worker ${id} lives`, {
+      field: 'id',
+      given: id,
+      todo: '`carillon workers list` shows those that do; workers of BullMQ alone are not among them.',
+    });
+  }
+}
+
+function noteOf(text: string): string {
+  try {
+    return String((JSON.parse(text) as { note?: unknown }).note ?? '');
+  } catch {
+    return text;
+  }
+}
+
+/** A field that no worker wrote is no worker. */
+function parseFacts(text: string): WorkerFacts | undefined {
+  try {
+    const facts = JSON.parse(text) as Partial<WorkerFacts>;
+    if (typeof facts?.queue !== 'string' || typeof facts.host !== 'string') return undefined;
+    return facts as WorkerFacts;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,179 @@
+import { isCarillonError } from '../domain/errors.js';
+import { WaitingError } from '../queue/bullmq.js';
+import type { Job } from '../queue/job.js';
+import type { ClaimedRun, HeldRun, RunScripts } from '../redis/run-scripts.js';
+import type { Logger } from '../support/logger.js';
+import { pause } from '../support/pause.js';
+import { Attempt, type Ending, type StopReason } from './attempt.js';
+import { Lease } from './lease.js';
+import { Run } from './run.js';
+
+/** Between tries to claim a run while Redis does not answer, ms. */
+const CLAIM_AGAIN = 200;
+/** A handler that was told of its time-out, or asked to cancel or pause, may take so long to stop, ms. */
+const STOP_GRACE = 5000;
+
+export interface RunsAtWorkOptions {
+  queue: string;
+  scripts: RunScripts;
+  logger: Logger;
+  monotonic: () => number;
+  /** ms. */
+  lockDuration: number;
+  shutdownGrace: number;
+  /** ms of an attempt by job name, and what the handler does; throws for a name without handler. */
+  work: (run: Run) => unknown;
+  timeoutOf: (job: Job<unknown>) => number;
+  /** Who claims, for whoever looks at the run. */
+  worker: () => object;
+}
+
+interface AtWork {
+  readonly held: HeldRun;
+  readonly name: string;
+  readonly attempt: Attempt;
+  readonly lease: Lease;
+}
+
+/**
+ * Every run that a worker has: claimed under a fencing token, told to stop when its lock, its time or somebody's order
+ * says so, and given back in the way that fits.
+ */
+export class RunsAtWork {
+  readonly #runs = new Map<string, AtWork>();
+  /** Run id → job name of those that ended since the last look at them. */
+  #ended = new Map<string, string>();
+  #shuttingDown = false;
+
+  constructor(private readonly options: RunsAtWorkOptions) {}
+
+  list(): { runId: string; name: string }[] {
+    return [...this.#runs].map(([runId, { name }]) => ({ runId, name }));
+  }
+
+  /** Those that are or were at work since the last call: one that blocks may have ended before anybody could look. */
+  seen(): { runId: string; name: string }[] {
+    const ended = [...this.#ended].map(([runId, name]) => ({ runId, name }));
+    this.#ended = new Map();
+    return [...ended, ...this.list()];
+  }
+
+  /** Redis confirmed the renewal of these locks, which was sent at `sentAt` (monotonic ms). */
+  renewed(runIds: readonly string[], refused: readonly string[], sentAt: number): void {
+    for (const runId of runIds) {
+      const lease = this.#runs.get(runId)?.lease;
+      if (refused.includes(runId)) lease?.revoke();
+      else lease?.renewed(sentAt);
+    }
+  }
+
+  /** Somebody asked for a run; nothing happens when it is not here. */
+  asked(runId: string, { verb, reason, at }: { verb: 'cancel' | 'pause'; reason: string; at: number }): void {
+    this.#runs.get(runId)?.attempt.stop({ why: verb, reason, at });
+  }
+
+  /** Tells all to stop; each is given back at the latest when the grace has passed. */
+  shutDown(): void {
+    this.#shuttingDown = true;
+    for (const { attempt } of this.#runs.values()) attempt.stop({ why: 'shutdown' });
+  }
+
+  /**
+   * BullMQ's processor: does one attempt. What it returns completes the run, what it throws fails the attempt; a
+   * WaitingError says that the run has left this worker already.
+   */
+  async process(job: Job<unknown>, lock: string): Promise<unknown> {
+    const { options } = this;
+    const held = { queue: options.queue, runId: job.id ?? '', lock };
+    const attempt = new Attempt();
+    const sentAt = options.monotonic();
+    const lease = new Lease(
+      {
+        duration: options.lockDuration,
+        monotonic: options.monotonic,
+        onLost: () => attempt.stop({ why: 'stale' }),
+      },
+      sentAt,
+    );
+    this.#runs.set(held.runId, { held, name: job.name, attempt, lease });
+    const limit = options.timeoutOf(job);
+    const timer =
+      limit > 0 ? setTimeout(() => attempt.stop({ why: 'timeout', after: limit }), limit) : undefined;
+    try {
+      const claimed = await this.#claim(held, lease);
+      if (this.#shuttingDown) attempt.stop({ why: 'shutdown' });
+      if (claimed.asked) attempt.stop({ ...claimed.asked, why: claimed.asked.verb });
+      if (attempt.stopped)
+        return await this.#end(job, held, attempt, { how: 'threw', error: attempt.signal.reason });
+      const { scripts } = options;
+      const run = new Run({ job, held, claimed, lease, signal: attempt.signal, scripts });
+      const ending = await attempt.run(
+        () => options.work(run),
+        () => (this.#shuttingDown ? options.shutdownGrace : STOP_GRACE),
+      );
+      return await this.#end(job, held, attempt, ending);
+    } finally {
+      clearTimeout(timer);
+      lease.end();
+      this.#runs.delete(held.runId);
+      this.#ended.set(held.runId, job.name);
+    }
+  }
+
+  /** Until Redis answers or the lock has ended: a connection that breaks must not cost an attempt. */
+  async #claim(held: HeldRun, lease: Lease): Promise<ClaimedRun> {
+    const { scripts, lockDuration, monotonic, worker, logger } = this.options;
+    for (;;) {
+      const sentAt = monotonic();
+      try {
+        const claimed = await scripts.claim(held, lockDuration, worker());
+        lease.renewed(sentAt);
+        return claimed;
+      } catch (error) {
+        if (isCarillonError(error, 'STALE_RUN')) lease.revoke();
+        if (!lease.isValid) {
+          logger.warn(
+            { run: held.runId, error: String(error) },
+            'a run was not claimed; it is handed on when its lock ends',
+          );
+          throw new WaitingError();
+        }
+        await pause(Math.min(CLAIM_AGAIN, lease.left), new AbortController().signal);
+      }
+    }
+  }
+
+  async #end(job: Job<unknown>, held: HeldRun, attempt: Attempt, ending: Ending): Promise<unknown> {
+    if (ending.how === 'returned') return ending.result;
+    const stopped = attempt.stopped;
+    if (stopped === undefined) throw (ending as { error: unknown }).error;
+    if (ending.how === 'ignored') {
+      this.options.logger.error(
+        { run: held.runId, job: job.name, why: stopped.why },
+        'a handler goes on although its signal was aborted: what it does from now on may be done twice',
+      );
+    }
+    if (stopped.why === 'timeout') throw attempt.signal.reason;
+    // The order of things: whoever was told to stop and throws has stopped for that.
+    if (stopped.why === 'stale') throw ending.how === 'threw' ? ending.error : attempt.signal.reason;
+    await this.#giveBack(job, held, stopped);
+    throw new WaitingError();
+  }
+
+  async #giveBack(job: Job<unknown>, held: HeldRun, stopped: StopReason): Promise<void> {
+    const { scripts, logger } = this.options;
+    try {
+      if (stopped.why === 'cancel' || stopped.why === 'pause') {
+        await scripts.leave(held, { verb: stopped.why, reason: stopped.reason, at: stopped.at });
+      } else {
+        await job.moveToWait(held.lock);
+      }
+    } catch (error) {
+      // Its lock ends by itself; another worker has it then, one attempt later at most.
+      logger.warn(
+        { run: held.runId, error: String(error) },
+        'a run could not be given back; it is handed on when its lock ends',
+      );
+    }
+  }
+}

@@ -1,0 +1,228 @@
+import { hostname } from 'node:os';
+import { performance } from 'node:perf_hooks';
+import type { Redis } from 'ioredis';
+import {
+  type ResolvedWorkerOptions,
+  type RunOptions,
+  resolveWorkerOptions,
+} from '../config/worker-options.js';
+import { BullWorker, type BullWorkerOptions } from '../queue/bullmq.js';
+import type { Job } from '../queue/job.js';
+import { closeRedis, openRedis, type RedisConnectionOptions } from '../redis/connection.js';
+import { defaultNamespace } from '../redis/layout.js';
+import { RunScripts } from '../redis/run-scripts.js';
+import { Shard } from '../redis/shard.js';
+import { type WorkerFacts, WorkerRegistry } from '../redis/worker-registry.js';
+import { defaultLogger, type Logger } from '../support/logger.js';
+import type { Service } from '../support/service.js';
+import { type Handlers, type KnownHandler, resolveHandlers, unknownName } from './handlers.js';
+import { LoopWatch } from './loop-watch.js';
+import { OrderWatch } from './order-watch.js';
+import { RunsAtWork } from './runs-at-work.js';
+import { WorkerBeat } from './worker-beat.js';
+import { WorkerJob } from './worker-job.js';
+
+/** BullMQ's options of a worker, and ours. */
+export interface WorkerOptions extends Omit<BullWorkerOptions, 'connection'>, RunOptions {
+  /** Where Redis is: a URL, ioredis options, or an ioredis client. Defaults to 127.0.0.1:6379. */
+  connection?: RedisConnectionOptions | BullWorkerOptions['connection'];
+}
+
+/** BullMQ's processor function. */
+// biome-ignore lint/suspicious/noExplicitAny: BullMQ's own types of an untyped processor
+export type Processor = (job: any, token?: string, signal?: AbortSignal) => Promise<unknown>;
+
+/** For our own calls: a run's lock lasts longer than a call may take. */
+const CALLS = { maxRetriesPerRequest: 1, commandTimeout: 5000, connectTimeout: 5000 };
+
+/**
+ * BullMQ's Worker, whose runs have a fencing token, a lock that they know the end of, a time-out, a checkpoint, and can
+ * be cancelled and paused by other processes. `close()` hands back what does not end within `shutdownGrace`, without
+ * using an attempt.
+ *
+ * @example
+ * const worker = new Worker('emails', {
+ *   send: { effects: 'idempotent', handle: async (run) => mail(run.data, { key: run.idempotencyKey, signal: run.signal }) },
+ * }, { connection: 'redis://localhost:6379', concurrency: 20 });
+ * process.once('SIGTERM', () => worker.close());
+ */
+// biome-ignore lint/suspicious/noExplicitAny: payloads of untyped queues are BullMQ's `any`
+export class Worker<Payloads = any> extends BullWorker<any, any, string> {
+  readonly #settings: ResolvedWorkerOptions;
+  readonly #logger: Logger;
+  readonly #handlers: Map<string, KnownHandler> | undefined;
+  readonly #atWork: RunsAtWork;
+  readonly #registry: WorkerRegistry;
+  readonly #connections: { client: Redis; owned: boolean }[] = [];
+  readonly #services: Service[] = [];
+  readonly #startedAt = new Date().toISOString();
+  #draining = false;
+  #closing: Promise<void> | undefined;
+
+  /**
+   * @param processor handlers by job name; or BullMQ's processor function; or the path of a file that exports one, which
+   *   then runs in a process of its own, without what a run of ours has.
+   * @throws CarillonError INVALID_ID, INVALID_OPTION, INVALID_DURATION; nothing is opened then.
+   */
+  constructor(
+    name: string,
+    processor: Handlers<Payloads> | Processor | string | URL,
+    options: WorkerOptions = {},
+  ) {
+    const settings = resolveWorkerOptions(name, options);
+    const isFile = typeof processor === 'string' || processor instanceof URL;
+    const handlers = isFile || typeof processor === 'function' ? undefined : resolveHandlers(processor);
+    // BullMQ begins to work inside its constructor: what it calls stands before ours is done.
+    const late: { atWork?: RunsAtWork } = {};
+    const process = (job: Job<unknown>, token = '', _signal?: AbortSignal): Promise<unknown> =>
+      (late.atWork as RunsAtWork).process(job, token);
+    const { namespace: _n, shutdownGrace: _g, timeout: _t, effects: _e, logger: _l, ...rest } = options;
+    super(name, isFile ? processor : (process as Processor), {
+      ...rest,
+      connection: connectionForBullmq(options.connection),
+      lockDuration: settings.lockDuration,
+      lockRenewTime: settings.lockRenewTime,
+      stalledInterval: settings.stalledInterval,
+    } as BullWorkerOptions);
+    this.#settings = settings;
+    this.#handlers = handlers;
+    this.#logger = (options.logger ?? defaultLogger()).child({ queue: name });
+    const client = this.#connect(options.connection, 'worker');
+    const shard = new Shard(client, {
+      namespace: settings.namespace ?? defaultNamespace(settings.prefix),
+      prefix: settings.prefix,
+    });
+    const scripts = new RunScripts(shard);
+    this.#registry = new WorkerRegistry(shard);
+    const who = { id: this.id, host: hostname(), pid: globalThis.process.pid };
+    this.#atWork = new RunsAtWork({
+      queue: name,
+      scripts,
+      logger: this.#logger,
+      monotonic: () => performance.now(),
+      lockDuration: settings.lockDuration,
+      shutdownGrace: settings.shutdownGrace,
+      timeoutOf: (job) => this.#timeoutOf(job),
+      work: (run) => {
+        if (typeof processor === 'function') return processor(run.job, undefined, run.signal);
+        const handler = handlers?.get(run.name);
+        if (handler === undefined) throw unknownName(run.name, handlers?.keys() ?? []);
+        return handler.handle(run);
+      },
+      worker: () => ({ ...who, since: new Date().toISOString() }),
+    });
+    late.atWork = this.#atWork;
+    const beat = new WorkerBeat(
+      this.#registry,
+      () => this.#facts(who),
+      (note) => this.#drain(note),
+      this.#logger,
+    );
+    const onDrain = (id: string) => {
+      if (id === this.id) beat.beat().catch(() => undefined);
+    };
+    const subscriber = this.#connect(options.connection, 'worker-orders');
+    this.#services.push(
+      beat,
+      new OrderWatch(name, scripts, subscriber, this.#atWork, onDrain, this.#logger),
+      new LoopWatch(
+        settings.lockDuration,
+        () => performance.now(),
+        () => this.#atWork.seen(),
+        this.#logger,
+      ),
+    );
+    for (const service of this.#services) {
+      // Each tries again by itself; the runs do not wait for it.
+      service
+        .start()
+        .catch((error: unknown) =>
+          this.#logger.warn({ error: String(error) }, 'a part of the worker did not start'),
+        );
+    }
+  }
+
+  /**
+   * Takes no more runs, aborts the signal of those at work, waits `shutdownGrace` for them, and hands back the rest without
+   * using an attempt.
+   * @param force waits for nothing: runs at work are started again when their locks have ended, an attempt later.
+   */
+  override close(force = false): Promise<void> {
+    this.#closing ??= this.#shutDown(force);
+    return this.#closing;
+  }
+
+  override async extendJobLocks(runIds: string[], tokens: string[], duration: number): Promise<string[]> {
+    const sentAt = performance.now();
+    const refused = await super.extendJobLocks(runIds, tokens, duration);
+    this.#atWork.renewed(runIds, refused, sentAt);
+    return refused;
+  }
+
+  protected override get Job(): typeof WorkerJob {
+    return WorkerJob;
+  }
+
+  async #shutDown(force: boolean): Promise<void> {
+    // BullMQ fetches nothing from here on, and ends when the last run has been given back.
+    const closed = super.close(force);
+    this.#atWork.shutDown();
+    await closed;
+    for (const service of this.#services) await service.stop().catch(() => undefined);
+    await Promise.all(this.#connections.map(closeRedis));
+  }
+
+  #timeoutOf(job: Job<unknown>): number {
+    const own = (job.opts as { timeout?: unknown }).timeout;
+    if (typeof own === 'number' && own > 0) return own;
+    return this.#handlers?.get(job.name)?.timeout ?? this.#settings.timeout;
+  }
+
+  /** A drained worker finishes what it has and lives on, so that whoever drains it sees when it is empty. */
+  #drain(note: string | undefined): void {
+    const asked = note !== undefined;
+    if (asked === this.#draining || this.#closing !== undefined) return;
+    this.#draining = asked;
+    this.#logger.info({ note }, asked ? 'drains: takes no more runs' : 'takes runs again');
+    if (asked) void this.pause(true);
+    else void this.resume();
+  }
+
+  #facts(who: { id: string; host: string; pid: number }): WorkerFacts {
+    const said = this.#handlers;
+    return {
+      ...who,
+      queue: this.name,
+      startedAt: this.#startedAt,
+      concurrency: this.concurrency,
+      running: this.#atWork.list().length,
+      handlers: said
+        ? Object.fromEntries([...said].map(([name, { effects }]) => [name, effects ?? null]))
+        : { '*': this.#settings.effects ?? null },
+      draining: this.#draining || this.#closing !== undefined,
+    };
+  }
+
+  /** A connection of our own: BullMQ's blocks, and a caller's must not wait for a subscription. */
+  #connect(connection: WorkerOptions['connection'], role: string): Redis {
+    const defaults = { host: '127.0.0.1', port: 6379 };
+    const settings = { ...CALLS, connectionName: `carillon:${role}` };
+    const opened = openRedis((connection ?? {}) as RedisConnectionOptions, { ...defaults, ...settings });
+    const client = opened.owned ? opened.client : opened.client.duplicate(settings);
+    // What BullMQ's workers must set would let our calls wait for ever.
+    client.options.maxRetriesPerRequest = CALLS.maxRetriesPerRequest;
+    client.on('error', (error) => this.#logger.debug({ role }, `Redis connection: ${error.message}`));
+    this.#connections.push({ client, owned: true });
+    return client;
+  }
+}
+
+/** BullMQ wants options or a client, and no limit of tries on the connection that blocks. */
+function connectionForBullmq(connection: WorkerOptions['connection']): BullWorkerOptions['connection'] {
+  if (connection === undefined) return { host: '127.0.0.1', port: 6379, maxRetriesPerRequest: null };
+  if (typeof connection === 'string') return { url: connection, maxRetriesPerRequest: null };
+  if (typeof (connection as { duplicate?: unknown }).duplicate === 'function') {
+    return connection as BullWorkerOptions['connection'];
+  }
+  return { ...(connection as object), maxRetriesPerRequest: null } as BullWorkerOptions['connection'];
+}
