@@ -2,6 +2,13 @@ export { Admin, type QueueSummary } from './client/admin.js';
 export type { JobListOptions, ListedJob, ListOptions, Page, QuarantinedJob } from './client/admin-listing.js';
 export type { AdminOptions } from './client/admin-options.js';
 export type { CalendarChange, CalendarInfo, Calendars } from './client/calendars.js';
+export type {
+  DeadChange,
+  DeadFilter,
+  DeadLetter,
+  DeadLetterDetails,
+  RequeueOptions,
+} from './client/dead-letters.js';
 export type { DoctorOptions, DoctorReport } from './client/doctor.js';
 export type { ClusterLook, ClusterMember, ClusterTerm } from './client/doctor-cluster.js';
 export type { DoctorCheck, Finding, Severity } from './client/doctor-finding.js';
@@ -31,6 +38,7 @@ export type { SchedulerOptions } from './config/scheduler-options.js';
 export type { Effects } from './config/worker-options.js';
 export type { CalendarDate, CalendarEntry } from './domain/calendar.js';
 export { type CrontabLine, type CrontabOptions, parseCrontab } from './domain/crontab.js';
+export type { DeadReason } from './domain/dead-reason.js';
 export { CarillonError, type ErrorCode, isCarillonError } from './domain/errors.js';
 export type { Exclusion, OnExcluded } from './domain/exclusions-definition.js';
 export type { ExcludedTicks, ExplainedTick } from './domain/exclusions-explain.js';

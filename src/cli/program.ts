@@ -6,6 +6,7 @@ import { packageRoot } from '../support/package-root.js';
 import { addApply } from './apply.js';
 import { addBench } from './bench.js';
 import { addCalendars } from './calendars.js';
+import { addDead } from './dead.js';
 import { addDev } from './dev.js';
 import { addDoctor } from './doctor.js';
 import { addExport } from './export.js';
@@ -60,6 +61,7 @@ export function createProgram(benches = BENCHES): Command {
   addPartitions(program);
   addInstances(program);
   addFence(program);
+  addDead(program);
   addWorkers(program);
   addQuarantine(program);
   addImport(program);

@@ -18,6 +18,7 @@ import { warnOfServer } from '../redis/server-warning.js';
 import { Shard } from '../redis/shard.js';
 import { Submitter } from '../redis/submitter.js';
 import { defaultLogger } from '../support/logger.js';
+import { DeadLetters } from './dead-letters.js';
 import { type AddedNode, type GraphJob, Graphs } from './graph.js';
 import { type ControlResult, type EditOptions, type JobChange, JobControl } from './job-control.js';
 import {
@@ -78,6 +79,8 @@ export class Queue<
   declare readonly backend: TimerBackend;
   /** What fires again and again: `queue.schedules.upsert('nightly', { cron: '30 2 * * *', missed: 'latest' }, template)`. */
   readonly schedules: Schedules<DataType, NameType, JobOptions>;
+  /** Runs that have failed for good: `queue.dead.list()`, `queue.dead.requeue(id)`. */
+  readonly dead: DeadLetters;
   readonly #jobSchedulers: JobSchedulers;
   readonly #opened: OpenedRedis;
   readonly #producer: Producer<DataType, ResultType, NameType>;
@@ -133,6 +136,7 @@ export class Queue<
       limits: { ...timers, queue: name },
       defaults: () => this.jobsOpts,
     });
+    this.dead = new DeadLetters(this as never, timers.maxPayload);
     this.schedules = new Schedules({
       queueName: name,
       jobs: scripts,
