@@ -38,7 +38,11 @@ if schedule then
   local queue = openQueue(base, queueName)
   if ARGV[9] == '1' and not queue.broken then
     local entry = { queue = queue, id = jobId, identity = identity }
-    for _, run in ipairs(record.open) do withdraw(tag, entry, record, run, now, 'deleted') end
+    for _, run in ipairs(record.open) do
+      if not withdraw(tag, entry, record, run, now, 'deleted') then
+        askWorker(tag, queueName, queue.prefix, runIdOf(jobId, run), 'cancel', 'deleted', now)
+      end
+    end
   end
   redis.call('UNLINK', tag .. ':ledger:' .. identity)
 end

@@ -120,7 +120,7 @@ function overlapWords(policies: StoredPolicies): string {
     case 'bufferAll':
       return `A tick that comes while ${busy} waits for its turn. ${bound}`;
     case 'cancelOther':
-      return `A tick that comes while ${busy} takes the place of one that no worker has fetched; of one that runs it waits for the end, since plain workers cannot be told to stop. ${bound}`;
+      return `A tick that comes while ${busy} takes the place of one that no worker has fetched; one that runs is asked to stop if Carillon’s worker has it, a plain worker’s is waited for. ${bound}`;
     case 'allow':
       return policies.maxConcurrent === undefined
         ? `Runs may overlap. ${bound}`

@@ -52,8 +52,8 @@ export interface ScheduleDefinition extends TimingDefinition {
   onTooMany?: 'refuse' | 'newest' | 'suspend';
   /**
    * A tick that comes while a run is open (it waits, runs, or waits for a retry): `skip` (the default) drops it,
-   * `bufferOne` keeps one, `bufferAll` each, `cancelOther` takes back runs that no worker has fetched and waits for one
-   * that a worker has, `allow` runs it beside the others. Kubernetes' `Forbid`, `Replace`, `Allow` and Temporal's names are taken.
+   * `bufferOne` keeps one, `bufferAll` each, `cancelOther` takes back runs that no worker has fetched and asks
+   * Carillon's worker to stop the one that it has, `allow` runs it beside the others. Kubernetes' `Forbid`, `Replace`, `Allow` and Temporal's names are taken.
    */
   overlap?: OverlapPolicy | keyof typeof OVERLAP_ALIASES;
   /** How many runs may be open at once, 1 to 64. Defaults to 1, and to no limit for `allow`. */

@@ -4,6 +4,7 @@ import {
   type Handlers,
   Queue,
   type Run,
+  Scheduler,
   UnrecoverableError,
   Worker,
   type WorkerOptions,
@@ -460,4 +461,36 @@ test('retries rest by the capped rule, with BullMQ’s own options', async ({ ta
   await eventually(async () => expect(await queue.getJobState('a')).toBe('delayed'));
   expect((await queue.getJob('a'))?.delay).toBeLessThanOrEqual(60_000);
   await worker.close();
+});
+
+test('cancelOther: the worker that has the run is asked to stop, and the tick that waited comes', async ({
+  task,
+}) => {
+  const { queue, work, prefix } = open(task);
+  const scheduler = new Scheduler({ redis: sharedRedisUrl(), prefix });
+  onTestFinished(() => scheduler.stop());
+  await scheduler.start();
+  const reasons: string[] = [];
+  const started: number[] = [];
+  work(
+    {
+      async tick(run: Run) {
+        started.push(run.scheduledFor);
+        if (started.length > 1) return;
+        await untilStopped(run).catch((error: Error) => {
+          reasons.push(error.message);
+          throw error;
+        });
+      },
+    },
+    { concurrency: 5 },
+  );
+  await queue.schedules.upsert(
+    's',
+    { every: '1s', missed: 'skip', overlap: 'cancelOther' },
+    { name: 'tick', data: {} },
+  );
+  await eventually(() => expect(reasons).toEqual(['cancelled: overlap']), { timeout: 20_000 });
+  await eventually(() => expect(started.length).toBeGreaterThan(1), { timeout: 20_000 });
+  await queue.schedules.get('s').delete();
 });
