@@ -26,7 +26,8 @@ export type KeyKind =
         | 'workers'
         | 'beats'
         | 'drains'
-        | 'effects';
+        | 'effects'
+        | 'dead-told';
     }
   | { type: KeyType; part: 'bucket'; bucket: number }
   | { type: KeyType; part: 'spent' | 'spentShort'; bucket: number; generation: number }
@@ -57,6 +58,7 @@ const ONES = {
   beats: 'zset',
   drains: 'hash',
   effects: 'hash',
+  'dead-told': 'hash',
 } as const;
 const OF_BUCKET: Readonly<Record<string, KeyType>> = {
   jobs: 'hash',

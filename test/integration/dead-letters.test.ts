@@ -1,8 +1,11 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import {
   type Handlers,
   Queue,
   type Run,
+  Scheduler,
   UnrecoverableError,
   Worker,
   type WorkerOptions,
@@ -190,4 +193,71 @@ test('stalled too often is dead with that reason; timed out and unhandled with t
   await eventually(async () => expect(await queue.dead.list({ reason: 'timeout' })).toHaveLength(1), {
     timeout: 20_000,
   });
+});
+
+test('onDead: each is posted, again until the receiver has it, and not again by the next leader', async ({
+  task,
+}) => {
+  const { queue } = await open(task, failing);
+  const posts: { key: string | undefined; body: { id: string; error: string; reason: string } }[] = [];
+  let refuse = true;
+  const receiver = createServer((request, response) => {
+    const parts: Buffer[] = [];
+    request.on('data', (part: Buffer) => parts.push(part));
+    request.on('end', () => {
+      posts.push({
+        key: request.headers['idempotency-key'] as string,
+        body: JSON.parse(Buffer.concat(parts).toString()),
+      });
+      response.statusCode = refuse ? 503 : 204;
+      response.end();
+    });
+  });
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    receiver.closeAllConnections();
+    receiver.close();
+  });
+  const { port } = receiver.address() as AddressInfo;
+  const { shard } = queue.backend;
+  const lead = async () => {
+    const scheduler = new Scheduler({
+      redis: sharedRedisUrl(),
+      namespace: shard.namespace,
+      prefix: shard.base.slice(0, -1),
+      onDead: `http://127.0.0.1:${port}/dead`,
+    });
+    onTestFinished(() => scheduler.stop());
+    await scheduler.start();
+    return scheduler;
+  };
+  // The queue is known, and the watch has begun.
+  await queue.add('mail', {}, { jobId: 'later', delay: 3_600_000 });
+  const first = await lead();
+  await eventually(async () => expect(await shard.client.hget(shard.keys.deadTold, 'q')).not.toBeNull());
+  await queue.add('bill', {}, { jobId: 'b', attempts: 3 });
+  await eventually(() => expect(posts.length).toBeGreaterThan(0), { timeout: 20_000 });
+  expect(posts[0]?.body).toMatchObject({
+    queue: 'q',
+    id: 'b',
+    error: 'no such account',
+    reason: 'unrecoverable',
+  });
+  refuse = false;
+  await eventually(async () => expect(await shard.client.hget(shard.keys.deadTold, 'q')).toMatch(/ b$/), {
+    timeout: 20_000,
+  });
+  expect(new Set(posts.map(({ key }) => key)).size).toBe(1);
+  const told = posts.length;
+  await first.stop();
+  await lead();
+  await queue.add('mail', {}, { jobId: 'm' });
+  await eventually(() => expect(posts.at(-1)?.body.id).toBe('m'), { timeout: 30_000 });
+  expect(posts).toHaveLength(told + 1);
+}, 60_000);
+
+test('onDead must be a URL', () => {
+  expect(() => new Scheduler({ onDead: 'mail me' })).toThrow(
+    expect.objectContaining({ code: 'INVALID_OPTION', field: 'onDead' }),
+  );
 });
