@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { Outbox } from '../../src/outbox/outbox.js';
 import { OutboxRelay } from '../../src/outbox/relay.js';
@@ -5,6 +6,7 @@ import type { OutboxRelayOptions } from '../../src/outbox/relay-options.js';
 import { outboxSql } from '../../src/outbox/table.js';
 import { eventually } from '../support/eventually.js';
 import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
+import { spawnNode } from '../support/node-process.js';
 import { carillon, emptyOutbox, postgresClient } from '../support/outbox-world.js';
 import { type PostgresServer, startPostgres } from '../support/postgres-server.js';
 import { startRedis } from '../support/redis-server.js';
@@ -211,4 +213,15 @@ test('the command line prints and makes the table; without it, or without Postgr
     code: 2,
     err: expect.stringContaining('--database'),
   });
+});
+
+test.each(['node-postgres', 'drizzle'])('examples/outbox/%s.ts: one order, one job', async (example) => {
+  const client = await postgresClient(postgres);
+  const script = fileURLToPath(new URL(`../../examples/outbox/${example}.ts`, import.meta.url));
+  const run = spawnNode(script, [], { DATABASE_URL: postgres.url });
+  expect(await run.exited).toMatchObject({ code: 0 });
+  expect(run.lines).toEqual([expect.stringContaining('refused')]);
+  const { rows } = await client.query('SELECT queue, name, data FROM carillon_outbox');
+  const id = example === 'drizzle' ? 'drizzle-1' : 'pg-1';
+  expect(rows).toEqual([{ queue: 'emails', name: 'confirm', data: `{"order":"${id}"}` }]);
 });
