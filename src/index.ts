@@ -27,11 +27,12 @@ export type { BackfillRange, ScheduleHandle } from './client/schedule-handle.js'
 export type { ScheduleInfo } from './client/schedule-info.js';
 export type { ChangedSchedule, ChangeManyOptions, ChangeVerb } from './client/schedules.js';
 export type { ScheduleTemplate } from './client/schedules-port.js';
+export type { DurabilityOptions } from './config/durability-options.js';
 export type { SchedulerOptions } from './config/scheduler-options.js';
 export type { Effects } from './config/worker-options.js';
 export type { CalendarDate, CalendarEntry } from './domain/calendar.js';
 export { type CrontabLine, type CrontabOptions, parseCrontab } from './domain/crontab.js';
-export { CarillonError, type ErrorCode, isCarillonError } from './domain/errors.js';
+export { type BulkItem, CarillonError, type ErrorCode, isCarillonError } from './domain/errors.js';
 export type { Exclusion, OnExcluded } from './domain/exclusions-definition.js';
 export type { ExcludedTicks, ExplainedTick } from './domain/exclusions-explain.js';
 export { nextFireTimes } from './domain/fire-times.js';
