@@ -15,6 +15,7 @@ import { addFence } from './fence.js';
 import { addImport } from './import.js';
 import { addInstances } from './instances.js';
 import { addJobs } from './jobs.js';
+import { addOutbox } from './outbox.js';
 import { addPartitions } from './partitions.js';
 import { addQuarantine } from './quarantine.js';
 import { addQueues } from './queues.js';
@@ -63,6 +64,7 @@ export function createProgram(benches = BENCHES): Command {
   addFence(program);
   addDead(program);
   addWorkers(program);
+  addOutbox(program);
   addQuarantine(program);
   addImport(program);
   addApply(program);

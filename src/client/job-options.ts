@@ -1,4 +1,5 @@
 import { checkBoolean, checkInteger, checkObject, checkOneOf, refuse } from '../config/check.js';
+import type { DurabilityOptions } from '../config/durability-options.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { checkTimeout } from '../config/worker-options.js';
 import type { Backoff } from '../domain/backoff.js';
@@ -38,6 +39,8 @@ export interface JobOptions extends Omit<JobsOptions, 'backoff'>, ParentOptions 
   duplicateWindow?: number | string;
   /** Names the call: sent again with the same id it has its effect once. Defaults to a new random one a call. */
   requestId?: string;
+  /** As the queue's, for this call. */
+  durability?: DurabilityOptions;
 }
 
 /** What the options say, apart from id, name and payload. */
@@ -67,6 +70,7 @@ const OURS: ReadonlySet<string> = new Set([
   'at',
   'carillon',
   'delay',
+  'durability',
   'duplicateWindow',
   'ifExists',
   'jobId',
@@ -74,7 +78,7 @@ const OURS: ReadonlySet<string> = new Set([
   ...PARENT_KEYS,
 ]);
 const KNOWN = [
-  'at', 'delay', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deadline', 'deduplication', 'keepLogs', 'lifo',
+  'at', 'delay', 'durability', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deadline', 'deduplication', 'keepLogs', 'lifo',
   'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timeout', 'timestamp', ...PARENT_KEYS,
 ]; // biome-ignore format: one list
 const INSTEAD: Readonly<Record<string, string>> = {
@@ -135,7 +139,7 @@ export function resolveOptions(opts: JobOptions): ResolvedOptions {
  */
 export function checkDefaultOptions(defaults: unknown): void {
   const given = checkObject('defaultJobOptions', defaults);
-  for (const key of ['jobId', 'requestId', 'at', 'deadline', 'after']) {
+  for (const key of ['jobId', 'requestId', 'at', 'deadline', 'after', 'durability']) {
     if (given[key] !== undefined) {
       refuse(`defaultJobOptions.${key}`, given[key], 'belongs to one job', 'Give it to that job.');
     }

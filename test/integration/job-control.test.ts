@@ -110,14 +110,9 @@ test('a run of our worker is asked: a field of its hash, and a hint', async ({ t
   const world = new DependencyWorld(task);
   const queue = await running(world, 'a');
   const { client, keys } = queue.backend.shard;
-<<<<<<< HEAD
   // As claim-run leaves it.
   const lock = (await client.get(`${queue.backend.toKey('a')}:lock`)) ?? '';
   await client.hset(queue.backend.toKey('a'), 'carillon:worker', '{"id":"w"}', 'carillon:lock', lock);
-=======
-  const lock = (await client.get(queue.backend.toKey('a:lock'))) ?? '';
-  await client.hset(queue.backend.toKey('a'), { 'carillon:worker': '{"id":"w"}', 'carillon:lock': lock });
->>>>>>> d1
   const subscriber = client.duplicate();
   onTestFinished(() => subscriber.disconnect());
   const hints: unknown[] = [];
