@@ -373,6 +373,42 @@ test('a blocked event loop is logged with the handler’s name, and the lock is 
   );
 });
 
+test('a later attempt in the same worker keeps its lock when the one that lost it ends', async ({ task }) => {
+  const { queue, work } = open(task);
+  const starts: number[] = [];
+  let secondBegan: () => void = () => undefined;
+  const second = new Promise<void>((resolve) => {
+    secondBegan = resolve;
+  });
+  const aborted: string[] = [];
+  work(
+    {
+      async run(run: Run) {
+        starts.push(run.attempt);
+        if (starts.length === 1) {
+          const until = performance.now() + 900;
+          while (performance.now() < until);
+          await second;
+          return 'late';
+        }
+        run.signal.addEventListener('abort', () => aborted.push((run.signal.reason as Error).message));
+        secondBegan();
+        const began = performance.now();
+        // Longer than three locks.
+        await eventually(() => performance.now() - began > 2000, { every: 50 });
+        return 'in time';
+      },
+    },
+    { lockDuration: 600, lockRenewTime: 200, stalledInterval: 100, concurrency: 2, maxStalledCount: 3 },
+  );
+  await queue.add('run', {}, { jobId: 'r' });
+  await eventually(async () => expect((await queue.getJob('r'))?.returnvalue).toBe('in time'), {
+    timeout: 20_000,
+  });
+  expect(starts).toHaveLength(2);
+  expect(aborted).toEqual([]);
+});
+
 test('workers tell that they live, what they handle, and drain when asked', async ({ task }) => {
   const { queue, work } = open(task);
   const registry = new WorkerRegistry(queue.backend.shard);
