@@ -48,6 +48,15 @@ export type { LoadForecast, QueueLoad } from './domain/forecast.js';
 export type { Contributor, FlattenedPeak, Peak } from './domain/forecast-peaks.js';
 export type { PreviewedTime } from './domain/preview.js';
 export type { ScheduleDefinition } from './domain/schedule.js';
+export {
+  claimEffect,
+  type EffectTransaction,
+  effectHeaders,
+  effectsSql,
+  type FencedUpdate,
+  type RunIdentity,
+  updateFenced,
+} from './effects/effects.js';
 export { Outbox, type OutboxOptions, type OutboxRow, type OutboxTransaction } from './outbox/outbox.js';
 export { OutboxRelay, type RelayReport } from './outbox/relay.js';
 export type { OutboxRelayOptions } from './outbox/relay-options.js';

@@ -1,0 +1,72 @@
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { Queue } from '../../src/client/queue.js';
+import { eventually } from '../support/eventually.js';
+import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
+import { type NodeProcess, spawnNode } from '../support/node-process.js';
+import { postgresClient } from '../support/outbox-world.js';
+import { startPostgres } from '../support/postgres-server.js';
+
+const LONG = process.env.CARILLON_LONG === '1';
+const RUNS = LONG ? 10_000 : 1500;
+const EXAMPLE = fileURLToPath(new URL('../../examples/effects/worker.ts', import.meta.url));
+
+test('kill -9 and SIGSTOP past the lock of workers: each effect in PostgreSQL is there once, by the example’s helpers', async ({
+  task,
+}) => {
+  const postgres = await startPostgres();
+  const client = await postgresClient(postgres);
+  const namespace = namespaceFor(task);
+  const redis = new URL(sharedRedisUrl());
+  const connection = {
+    host: redis.hostname,
+    port: Number(redis.port),
+    db: Number(redis.pathname.slice(1) || 0),
+  };
+  const queue = new Queue('payments', { connection, namespace, prefix: namespace });
+  onTestFinished(() => queue.close());
+  let added = 0;
+  const addSome = async () => {
+    const bulk = Array.from({ length: RUNS / 3 }, () => {
+      const id = added++;
+      return {
+        name: 'book',
+        data: { account: `a${id}`, cents: 1 },
+        opts: { jobId: `run-${id}`, attempts: 50 },
+      };
+    });
+    await queue.addBulk(bulk);
+  };
+  const start = async (): Promise<NodeProcess> => {
+    const worker = spawnNode(EXAMPLE, [], {
+      DATABASE_URL: postgres.url,
+      REDIS_URL: sharedRedisUrl(),
+      WORKER_OPTIONS: JSON.stringify({
+        namespace, prefix: namespace, concurrency: 8, lockDuration: 1500, lockRenewTime: 500, stalledInterval: 500, maxStalledCount: 100,
+      }), // biome-ignore format: one list
+    });
+    await worker.waitForLine('working');
+    return worker;
+  };
+  const booked = async () => Number((await client.query('SELECT count(*) FROM entries')).rows[0]?.count);
+  const workers = [await start(), await start()];
+  for (const stop of ['kill9', 'freeze', 'kill9'] as const) {
+    const before = await booked();
+    await addSome();
+    await eventually(async () => (await booked()) > before + 20, { timeout: 30_000, every: 5 });
+    const worker = workers.shift() as NodeProcess;
+    if (stop === 'kill9') await worker.kill9();
+    else {
+      worker.sigstop();
+      const frozenAt = performance.now();
+      await eventually(() => performance.now() - frozenAt > 2000);
+      worker.sigcont();
+    }
+    workers.push(stop === 'kill9' ? await start() : worker);
+  }
+  await eventually(async () => (await queue.getCompletedCount()) === RUNS, { timeout: 120_000, every: 100 });
+  const { rows } = await client.query(
+    'SELECT count(*) AS entries, count(DISTINCT account) AS accounts FROM entries',
+  );
+  expect(rows).toEqual([{ entries: String(RUNS), accounts: String(RUNS) }]);
+}, 240_000);
