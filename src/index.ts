@@ -7,6 +7,7 @@ export type { ClusterLook, ClusterMember, ClusterTerm } from './client/doctor-cl
 export type { DoctorCheck, Finding, Severity } from './client/doctor-finding.js';
 export type { LoadForecastOptions, TimersForecast } from './client/forecast.js';
 export type { HistoryEntry, HistoryOptions } from './client/history.js';
+export type { BackoffOptions } from './client/job-option-values.js';
 export type { JobOptions } from './client/job-options.js';
 export type { EditOptions, JobChange } from './client/pending-edits.js';
 export type { BulkJob } from './client/producer.js';

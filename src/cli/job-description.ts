@@ -2,6 +2,7 @@ import type { Queue } from '../client/queue.js';
 import { readRunFacts } from '../redis/run-facts.js';
 import { WorkerRegistry } from '../redis/worker-registry.js';
 import { utc } from './output.js';
+import { retriesOf } from './retries-text.js';
 
 /** A job as `jobs get` shows it. */
 export interface JobDescription {
@@ -17,6 +18,8 @@ export interface JobDescription {
   opts?: unknown;
   priority?: number;
   attempts?: number;
+  /** What follows a failure. */
+  retries?: string;
   failed?: string;
   result?: unknown;
   note?: string;
@@ -63,6 +66,7 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
       data: parsed(data),
       opts: opts === '' ? {} : parsed(opts),
       priority,
+      retries: retriesOf(opts === '' ? {} : parsed(opts)),
       repeats: await repeats(queue, name),
       ...(note === undefined ? {} : { note }),
     };
@@ -86,6 +90,7 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
       opts,
       priority,
       attempts: attemptsMade,
+      retries: retriesOf(opts),
       repeats: await repeats(queue, name),
       ...(worker === undefined ? {} : { worker }),
       ...(lockEndsIn === undefined ? {} : { lockEndsIn: `${lockEndsIn} ms` }),

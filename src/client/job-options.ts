@@ -8,6 +8,7 @@ import { type Instant, LAST_INSTANT, parseInstant } from '../domain/instant.js';
 import { type JobsOptions, PRIORITY_LIMIT } from '../queue/bullmq.js';
 import {
   ANY_COUNT,
+  type BackoffOptions,
   checkBackoff,
   checkDeduplication,
   checkKeepJobs,
@@ -16,6 +17,11 @@ import {
 
 /** BullMQ's options of a job, and ours. */
 export interface JobOptions extends JobsOptions {
+  /**
+   * How long to wait between attempts: ms, or `{ type: 'fixed' | 'exponential' | <strategy of the worker>, delay, jitter, cap }`.
+   * Without `attempts` there is one attempt and this has no effect. Defaults to no wait.
+   */
+  backoff?: number | BackoffOptions;
   /** When the job is due: a Date, ms since 1970, or an ISO text with its offset. Instead of `delay`. */
   at?: Instant;
   /**
