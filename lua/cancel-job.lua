@@ -18,6 +18,7 @@
 --- @include "enqueue"
 --- @include "ledger"
 --- @include "open-runs"
+--- @include "run-place"
 
 local now = clockNow()
 local record, reply = openRecord(now)
@@ -25,10 +26,12 @@ if not record then return reply end
 local schedule = record.kind == KIND_SCHEDULE
 if ARGV[8] == 'job' and schedule then return { 'NOT_A_JOB' } end
 if ARGV[8] == 'schedule' and not schedule then return { 'NOT_FOUND' } end
+if not schedule and runPlace.setAside(base .. queueName .. ':', jobId, record) then runPlace.drop(base .. queueName .. ':', jobId) end
 dropPending(tag, bucket, identity, record, queueName)
 writeSpent(tag, bucket, identity, now, schedule and ENDED_DELETED or ENDED_CANCELLED, record.requests,
   not schedule and hasFlag(record.flags, FLAG_GENERATED), schedule and record.last or nil)
 writeHistory(tag, now, identity, schedule and record.cur or record.at, schedule and 'deleted' or 'cancelled', ARGV[7])
+if not schedule then watch.latch(tag, identity, 'cancelled', ARGV[7], now) end
 if schedule then
   local queue = openQueue(base, queueName)
   if ARGV[9] == '1' and not queue.broken then

@@ -3,7 +3,7 @@
 -- flags    allow-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 queue text; 6 run id text; 7 lock text; 8 verb text(cancel, pause); 9 reason text
--- returns  OK | STALE_RUN | WRONG_LAYOUT
+-- returns  OK | STALE_RUN | BAD_RECORD reason | WRONG_LAYOUT
 -- cost     O(length of active)
 
 local tag, layout, base, bucket, queueName, runId = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -11,29 +11,43 @@ local lock, verb, reason = ARGV[7], ARGV[8], ARGV[9]
 
 --- @include "clock"
 --- @include "record"
+--- @include "request"
 --- @include "shard"
 --- @include "spent"
 --- @include "enqueue"
+--- @include "index"
+--- @include "pending"
 --- @include "history"
 --- @include "held-run"
---- @include "bullmq/removeJob"
+--- @include "run-place"
+--- @include "run-aside"
 
 if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
 local now = clockNow()
 local key = runKey(base, queueName, runId)
 if not holdsRun(key, lock) then return { 'STALE_RUN' } end
+local identity = queueName .. ':' .. runId
 local queue = openQueue(base, queueName)
-local prefix = queue.prefix
-redis.call('DEL', key .. ':lock')
-redis.call('LREM', prefix .. 'active', 1, runId)
-redis.call('SREM', prefix .. 'stalled', runId)
+local record, text
 if verb == 'pause' then
-  markPaused(tag, key, queueName, runId, now, reason)
+  record, text = asideRecord(tag, queue, bucket, identity, runId, nil, nil, reason, now)
+  if not record then return { 'BAD_RECORD', text } end
+end
+redis.call('DEL', key .. ':lock')
+redis.call('LREM', queue.prefix .. 'active', 1, runId)
+redis.call('SREM', queue.prefix .. 'stalled', runId)
+if record then
+  putAside(tag, queue, bucket, identity, runId, record, now)
+  flushCounts(tag)
   return { 'OK' }
 end
-local scheduledFor = scheduledTimeOf(key)
-removeJob(runId, false, prefix, true)
-redis.call('XADD', queue.events, 'MAXLEN', '~', maxEventsOf(queue), '*', 'event', 'removed', 'jobId', runId, 'prev', 'active')
-writeHistory(tag, now, queueName .. ':' .. runId, scheduledFor, 'cancelled', reason)
-writeSpent(tag, bucket, queueName .. ':' .. runId, now, ENDED_CANCELLED, '', false)
+local _, mark = runPlace.options(queue.prefix, runId)
+local at = tonumber(string.match(mark or '', ' (%d+) ')) or tonumber(rcall('HGET', key, 'timestamp')) or now
+runPlace.drop(queue.prefix, runId)
+rcall('XADD', queue.events, 'MAXLEN', '~', maxEventsOf(queue), '*', 'event', 'removed', 'jobId', runId, 'prev', 'active')
+-- Its id is free again.
+local short = readSpent(tag, bucket, identity, true) and true or false
+writeSpent(tag, bucket, identity, now, ENDED_CANCELLED, '', short)
+writeHistory(tag, now, identity, at, 'cancelled', reason)
+watch.latch(tag, identity, 'cancelled', reason, now)
 return { 'OK' }

@@ -16,6 +16,7 @@
 --- @include "pending"
 --- @include "dedup-hand-over"
 --- @include "edit"
+--- @include "run-place"
 
 local now = clockNow()
 local record, reply = openRecord(now)
@@ -23,6 +24,12 @@ if not record then return reply end
 if record.kind ~= KIND_JOB then return { 'NOT_A_JOB' } end
 local queue = openQueue(base, queueName)
 if queue.broken then return { 'QUEUE_BROKEN', queue.broken } end
+local aside, mark = runPlace.setAside(queue.prefix, jobId, record)
+if aside then
+  runPlace.putBack(tag, queue, bucket, identity, jobId, record, mark, 0, now)
+  flushCounts(tag)
+  return { 'OK', encodeRecord(record), now }
+end
 if redis.call('EXISTS', queue.prefix .. jobId) == 1 then return { 'ID_TAKEN' } end
 if hasFlag(record.flags, FLAG_DEDUP) then record.deduplication = deduplicationOf(record) end
 local stored, problem = storeRecord(queue, jobId, record, runMark(ARGV[7], record.at, record.inc))

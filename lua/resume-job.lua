@@ -1,9 +1,9 @@
 -- name     resume-job
--- purpose  lets a paused or suspended job or schedule fire again; a job whose time passed runs now
+-- purpose  lets a paused or suspended job or schedule fire again; a job whose time passed runs now, unless it still waits for parents
 -- flags    deny-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes
--- returns  OK record now | NOT_FOUND | WRONG_LAYOUT | BAD_RECORD | NOT_PAUSED
+-- returns  OK record now | NOT_FOUND | WRONG_LAYOUT | BAD_RECORD | NOT_PAUSED | QUEUE_BROKEN reason
 -- cost     O(log N)
 
 --- @include "clock"
@@ -11,16 +11,28 @@
 --- @include "request"
 --- @include "shard"
 --- @include "spent"
+--- @include "enqueue"
 --- @include "index"
 --- @include "pending"
 --- @include "edit"
+--- @include "run-place"
 
 local now = clockNow()
 local record, reply = openRecord(now)
 if not record then return reply end
 if record.state ~= STATE_PAUSED and record.state ~= STATE_SUSPENDED then return { 'NOT_PAUSED' } end
+if record.kind == KIND_JOB then
+  local queue = openQueue(base, queueName)
+  local aside, mark = runPlace.setAside(queue.prefix, jobId, record)
+  if aside then
+    if queue.broken then return { 'QUEUE_BROKEN', queue.broken } end
+    runPlace.putBack(tag, queue, bucket, identity, jobId, record, mark, record.at, now)
+    flushCounts(tag)
+    return { 'OK', encodeRecord(record), now }
+  end
+end
 countRecord(queueName, record, -1)
-record.state = STATE_SCHEDULED
+record.state = watch.isWaiting(tag, bucket, identity) and STATE_WAITING or STATE_SCHEDULED
 record.note = nil
 countRecord(queueName, record, 1)
 if record.kind == KIND_SCHEDULE then

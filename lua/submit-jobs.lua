@@ -2,12 +2,14 @@
 -- purpose  accepts one-time jobs of one queue: due later into timers, due now into the BullMQ queue itself
 -- flags    deny-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
--- args     1 tag text; 2 layout text; 3 base text; 4 namespace text; 5 queue text; 6 call bytes; 7 window ms; 8 maxPending count; 9 items bytes
--- returns  OK now answers(a byte an item, 0 ID_IN_USE) others(list of index, id, scheduledFor) | WRONG_LAYOUT | QUOTA pending | OUT_OF_RANGE item | PAST_DEADLINE item
+-- args     1 tag text; 2 layout text; 3 base text; 4 namespace text; 5 queue text; 6 call bytes; 7 window ms; 8 maxPending count; 9 items bytes; 10 afters json("" for none)
+-- returns  OK now answers(a byte an item, 0 ID_IN_USE) others(list of index, id, scheduledFor) | WRONG_LAYOUT | QUOTA pending | OUT_OF_RANGE item | PAST_DEADLINE item | UNKNOWN_PARENT identity | PARENT_IS_SCHEDULE identity | PARENT_BUSY identity
 -- cost     O(n log N) for n <= 250 items, 256 KB
 
 local tag, layout, base, namespace, queueName = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local call, window, maxPending, items = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
+-- What jobs wait for, by their place in the call (a text, from 1); see lib/watch.lua. Most calls have none.
+local afters = ARGV[10] ~= '' and cjson.decode(ARGV[10])
 local MAX_TIME = 253402300799999
 -- Item flags; an item is >B flags, B record flags, B bucket, I2 index in its bulk, I2 identity length, I6 at or
 -- delay, I4 rest length, identity, rest.
@@ -22,8 +24,19 @@ local ITEM_DELAY, ITEM_CHOSEN, ITEM_REPLACE = 1, 2, 4
 --- @include "index"
 --- @include "pending"
 --- @include "item"
---- @include "dedup"
 --- @include "deadline"
+-- In a block: a Lua function may have 200 locals, and of these few are called here.
+local isDuplicateItem, deduplicateItem, handOver, standsAt
+do
+--- @include "dedup"
+  isDuplicateItem, deduplicateItem, handOver, standsAt = isDuplicate, deduplicate, handOverDedup, standingAt
+end
+local refusal, joinParents
+do
+--- @include "history"
+--- @include "parents"
+--- @include "join-parents"
+end
 
 if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
 local now = clockNow()
@@ -45,7 +58,7 @@ while position <= #items do
   if at > MAX_TIME then return { 'OUT_OF_RANGE', tostring(count) } end
   local identity = substring(items, start, start + length - 1)
   if flags % 4 >= ITEM_CHOSEN then chosenKeys[#chosenKeys + 1] = base .. identity end
-  if at > now then later = later + 1 end
+  if at > now or afters then later = later + 1 end
   count = count + 1
   flagsOf[count], recordFlagsOf[count], bucketOf[count], indexOf[count], timeOf[count] = flags, recordFlags, bucket, index, at
   identityOf[count], restAt[count], restEnd[count] = identity, start + length, position - 1
@@ -56,7 +69,7 @@ end
 -- What waits already, and what a repeat of this call would only be answered, takes no new place.
 local function takesNoPlace(item)
   if redis.call('HEXISTS', tag .. ':' .. item.bucket .. ':jobs', item.identity) == 1 then return true end
-  if hasFlag(item.recordFlags, FLAG_DEDUP) and isDuplicate(tag, base, queueName, item, now) then return true end
+  if hasFlag(item.recordFlags, FLAG_DEDUP) and isDuplicateItem(tag, base, queueName, item, now) then return true end
   local _, _, ended = readSpent(tag, item.bucket, item.identity, not item.chosen)
   return ended and (not item.chosen or answeredBefore(ended, call .. packBytes('>I2', item.index)))
 end
@@ -64,9 +77,17 @@ if maxPending > 0 then
   local pending = pendingCount(tag, queueName)
   for i = 1, count do
     if pending + later <= maxPending then break end
-    if timeOf[i] > now and takesNoPlace(itemOf(i)) then later = later - 1 end
+    if (timeOf[i] > now or afters) and takesNoPlace(itemOf(i)) then later = later - 1 end
   end
   if pending + later > maxPending then return { 'QUOTA', tostring(pending) } end
+end
+if afters then
+  for place, entry in pairs(afters) do
+    local item = itemOf(tonumber(place))
+    -- A repeat is answered, whatever became of its parents since.
+    local refused = not takesNoPlace(item) and refusal(entry)
+    if refused then return refused end
+  end
 end
 local someStand = #chosenKeys > 0 and redis.call('EXISTS', unpack(chosenKeys)) > 0
 local firstInc = takeInc(tag, now, count)
@@ -92,7 +113,7 @@ local function createDue(item, inc, requests)
       createTimer(item, inc, requests)
       return
     end
-    if record.deduplication then handOverDedup(tag, base, queueName, record, item.id, now) end
+    if record.deduplication then handOver(tag, base, queueName, record, item.id, now) end
     writeSpent(tag, item.bucket, item.identity, now, ENDED_RUN, requests, not item.chosen)
     return
   end
@@ -145,7 +166,7 @@ local function knownAnswer(item, request)
   end
   if item.chosen and redis.call('EXISTS', base .. item.identity) == 1 then
     tellDuplicated(item.id)
-    return ANSWER_EXISTING, standingAt(base .. item.identity, item.at)
+    return ANSWER_EXISTING, standsAt(base .. item.identity, item.at)
   end
   return nil, nil, nil, earlier
 end
@@ -163,13 +184,16 @@ local function judge(index)
   local answer, knownAt, created, earlier = knownAnswer(item, request)
   local at = knownAt or item.at
   if not answer and deduplicated then
-    local other, otherAt = deduplicate(tag, base, queueName, item, inc, now)
+    local other, otherAt = deduplicateItem(tag, base, queueName, item, inc, now)
     if other then answer, id, at = ANSWER_EXISTING, other, otherAt end
   end
   if not answer then
     answer = created or ANSWER_CREATED
     requests = item.chosen and rememberRequest(earlier, request, answer) or ''
-    if item.at > now then createTimer(item, inc, requests) else createDue(item, inc, requests) end
+    local entry = afters and afters[tostring(index)]
+    if not entry or joinParents(item, inc, requests, entry, now) then
+      if item.at > now then createTimer(item, inc, requests) else createDue(item, inc, requests) end
+    end
   end
   answers[index] = string.char(answer)
   if id ~= item.id or at ~= item.at then
@@ -182,7 +206,7 @@ end
 -- Most jobs are new, due later and of one kind. Those of one bucket that follow each other (a client sorts a bulk by
 -- bucket) are stored together, with few commands. False when one of them may be known already: judged one by one then.
 local function mayBeNew(i)
-  if timeOf[i] <= now or someStand or recordFlagsOf[i] % (2 * FLAG_DEDUP) >= FLAG_DEDUP then return false end
+  if timeOf[i] <= now or someStand or afters or recordFlagsOf[i] % (2 * FLAG_DEDUP) >= FLAG_DEDUP then return false end
   if flagsOf[i] % 4 >= ITEM_CHOSEN then return not meta.spent end
   return not meta.spentShort
 end

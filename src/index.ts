@@ -6,10 +6,20 @@ export type { DoctorOptions, DoctorReport } from './client/doctor.js';
 export type { ClusterLook, ClusterMember, ClusterTerm } from './client/doctor-cluster.js';
 export type { DoctorCheck, Finding, Severity } from './client/doctor-finding.js';
 export type { LoadForecastOptions, TimersForecast } from './client/forecast.js';
+export type { AddedNode, GraphJob } from './client/graph.js';
 export type { HistoryEntry, HistoryOptions } from './client/history.js';
+export type { ControlResult, EditOptions, JobChange } from './client/job-control.js';
+export type {
+  ChangedJob,
+  ChangedJobs,
+  ChangeJobsOptions,
+  JobFilter,
+  JobVerb,
+} from './client/job-control-many.js';
+export type { GraphNodeInfo } from './client/job-graph.js';
 export type { BackoffOptions } from './client/job-option-values.js';
 export type { JobOptions } from './client/job-options.js';
-export type { EditOptions, JobChange } from './client/pending-edits.js';
+export type { ParentJob, ParentOptions } from './client/job-parents.js';
 export type { BulkJob } from './client/producer.js';
 export { Queue, type QueueOptions } from './client/queue.js';
 export type { ScheduleDescription, ScheduleRunRow } from './client/schedule-description.js';

@@ -1,7 +1,5 @@
 -- The common head of the scripts that change one pending record: find it, or replay the answer to a re-sent request.
--- ARGV: 1 tag, 2 layout, 3 base, 4 bucket, 5 identity, 6 request.
-local tag, layout, base, bucket, identity, request = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local queueName, jobId = string.match(identity, '^([^:]+):(.+)$')
+--- @include "edit-arguments"
 
 -- The record to change; or nil and the reply that the script gives instead.
 local function openRecord(now)

@@ -16,6 +16,7 @@ local cjson = {
 --- @include "bullmq/isQueuePausedOrMaxed"
 --- @include "bullmq/getOrSetMaxEvents"
 --- @include "bullmq/setDeduplicationKey"
+--- @include "watch"
 
 -- BullMQ's keys that enqueueing touches, with the types they may have.
 local QUEUE_KEYS = {
@@ -177,6 +178,8 @@ local function flushQueues()
     if #waiting > 0 then
       rcall('XADD', queue.events, 'MAXLEN', '~', maxEventsOf(queue), '*', 'event', 'waiting', 'jobId', waiting[#waiting])
     end
+    -- ARGV[1] is the tag in every script. Most namespaces have nothing that others wait for.
+    if meta.watched and #waiting > 0 then watch.hangRuns(ARGV[1], queue, clockNow()) end
     queue.fifo, queue.lifo, queue.waiting = {}, {}, {}
   end
 end

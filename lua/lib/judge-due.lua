@@ -46,6 +46,7 @@ local function expireEntry(tag, entry, record, now)
   spent[#spent + 1] = entry.identity
   spent[#spent + 1] = packSpent(now, ENDED_EXPIRED, record.requests)
   writeHistory(tag, now, entry.identity, record.at, 'skipped', 'expired')
+  watch.latch(tag, entry.identity, 'skipped', 'expired', now)
   if not queue.broken then
     redis.call('XADD', queue.events, 'MAXLEN', '~', maxEventsOf(queue), '*', 'event', 'removed', 'jobId', entry.runId, 'prev', 'delayed')
   end

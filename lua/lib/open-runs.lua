@@ -49,6 +49,7 @@ local function withdraw(tag, entry, record, run, now, reason)
   local runId = runIdOf(entry.id, run)
   if rcall('LREM', prefix .. 'wait', 1, runId) + rcall('ZREM', prefix .. 'prioritized', runId) == 0 then return false end
   removeJobKeys(prefix .. runId)
+  watch.latch(tag, entry.queue.name .. ':' .. runId, 'cancelled', reason, now)
   rcall('XADD', entry.queue.events, 'MAXLEN', '~', maxEventsOf(entry.queue), '*', 'event', 'removed', 'jobId', runId, 'prev', 'waiting')
   writeRow(tag, entry.identity, record, { at = run.at, what = 'cancelled', now = now, suffix = run.suffix, reason = reason })
   uncount(record, run)

@@ -1,9 +1,11 @@
+--- @include "watch"
 -- Records leave or change their index here; a record is in exactly the index that its state names (I4).
-local STATE_NAMES = { [1] = 'scheduled', [2] = 'paused', [3] = 'parked', [7] = 'suspended', [9] = 'ended' }
+local STATE_NAMES = { [1] = 'scheduled', [2] = 'paused', [3] = 'parked', [4] = 'waiting', [7] = 'suspended', [9] = 'ended' }
 
 local function pendingCount(tag, queueName)
-  local counts = redis.call('HMGET', tag .. ':queues', queueName .. ':scheduled', queueName .. ':paused', queueName .. ':parked')
-  return (tonumber(counts[1]) or 0) + (tonumber(counts[2]) or 0) + (tonumber(counts[3]) or 0)
+  local counts = redis.call('HMGET', tag .. ':queues', queueName .. ':scheduled', queueName .. ':paused', queueName .. ':parked',
+    queueName .. ':waiting')
+  return (tonumber(counts[1]) or 0) + (tonumber(counts[2]) or 0) + (tonumber(counts[3]) or 0) + (tonumber(counts[4]) or 0)
 end
 
 -- One-time jobs are counted by state, schedules by definition; both while they are parked.
@@ -47,6 +49,7 @@ local function dropPending(tag, bucket, identity, record, queueName)
   redis.call('HDEL', tag .. ':' .. bucket .. ':jobs', identity)
   countRecord(queueName, record, -1)
   releaseDedup(tag, record, queueName)
+  if record.state == STATE_WAITING or record.state == STATE_PAUSED then watch.forget(tag, bucket, identity) end
 end
 
 -- When the record's entry in due comes up; 0 when it has none. A schedule's is its tick, unless the planner is to judge

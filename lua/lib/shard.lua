@@ -3,11 +3,12 @@
 local meta = {}
 
 local function openShard(tag, layout)
-  local values = redis.call('HMGET', tag .. ':meta', 'layout', 'inc', 'spent', 'spentShort')
+  local values = redis.call('HMGET', tag .. ':meta', 'layout', 'inc', 'spent', 'spentShort', 'watched')
   if values[1] ~= layout then return false end
   meta.inc = tonumber(values[2]) or 0
   meta.spent = values[3]
   meta.spentShort = values[4]
+  meta.watched = values[5]
   return true
 end
 

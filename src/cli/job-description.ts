@@ -1,5 +1,8 @@
 import type { Queue } from '../client/queue.js';
+import { bucketOf } from '../domain/buckets.js';
+import { identityOf } from '../domain/ids.js';
 import { readRunFacts } from '../redis/run-facts.js';
+import type { AfterEntry } from '../redis/submit-batch.js';
 import { WorkerRegistry } from '../redis/worker-registry.js';
 import { utc } from './output.js';
 import { retriesOf } from './retries-text.js';
@@ -32,6 +35,8 @@ export interface JobDescription {
   token?: string;
   checkpoint?: unknown;
   asked?: string;
+  /** What it waits for, or waited for. */
+  after?: string[];
 }
 
 /** The numbers of `spent` entries, as words. */
@@ -69,12 +74,13 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
       retries: retriesOf(opts === '' ? {} : parsed(opts)),
       repeats: await repeats(queue, name),
       ...(note === undefined ? {} : { note }),
+      ...(await waitsFor(queue, id)),
     };
   }
   const job = await queue.getJob(id);
   if (job !== undefined) {
     const { name, data, opts, priority, scheduledFor, attemptsMade, failedReason, returnvalue } = job;
-    const { worker, lockEndsIn, token, checkpoint, asked, paused } = await readRunFacts(
+    const { worker, lockEndsIn, token, checkpoint, asked } = await readRunFacts(
       queue.backend.shard,
       queue.name,
       id,
@@ -82,7 +88,7 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
     return {
       ...head,
       where: 'bullmq',
-      state: paused === undefined ? await job.getState() : 'paused',
+      state: await job.getState(),
       name,
       due: utc(scheduledFor),
       scheduledFor,
@@ -97,7 +103,6 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
       ...(token === undefined ? {} : { token }),
       ...(checkpoint === undefined ? {} : { checkpoint }),
       ...(asked === undefined ? {} : { asked: `${asked.verb}${asked.reason ? `: ${asked.reason}` : ''}` }),
-      ...(paused === undefined ? {} : { note: paused.note, since: utc(paused.since) }),
       ...(failedReason === undefined ? {} : { failed: failedReason }),
       ...(returnvalue === undefined || returnvalue === null ? {} : { result: returnvalue }),
     };
@@ -110,6 +115,15 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
     return { ...head, where: 'ended', state: ENDS[ended.how] ?? 'ended', since: utc(ended.at) };
   }
   return undefined;
+}
+
+async function waitsFor(queue: Queue, id: string): Promise<{ after?: string[] }> {
+  const { client, keys } = queue.backend.shard;
+  const identity = identityOf(queue.name, id);
+  const text = await client.hget(keys.after(bucketOf(identity)), identity);
+  if (text === null) return {};
+  const { e } = JSON.parse(text) as AfterEntry;
+  return { after: e.map(([parent, on, outcome]) => `${parent} (${outcome === '' ? `on ${on}` : outcome})`) };
 }
 
 function parsed(text: string): unknown {

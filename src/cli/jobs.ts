@@ -1,19 +1,14 @@
 import type { Command } from 'commander';
 import type { ListedJob } from '../client/admin-listing.js';
 import type { JobOptions } from '../client/job-options.js';
-import type { Queue } from '../client/queue.js';
-import { CarillonError } from '../domain/errors.js';
 import { type RecordState, STATES } from '../domain/states.js';
-import {
-  dataArgument,
-  durationArgument,
-  instantArgument,
-  integerArgument,
-  objectArgument,
-} from './arguments.js';
+import { dataArgument, instantArgument, integerArgument, objectArgument } from './arguments.js';
 import { withAdmin, withKnownQueue, withQueue } from './connect.js';
 import { refuseArgument } from './failure.js';
 import { describeJob } from './job-description.js';
+import { changeJob, notFound, timeOf } from './jobs-change-one.js';
+import { addJobChanges } from './jobs-changes.js';
+import { addGraph } from './jobs-graph.js';
 import { addHistory } from './jobs-history.js';
 import { away, plain, printJson, printLine, printTable, remark, utc } from './output.js';
 import { settingsOf } from './settings.js';
@@ -48,7 +43,10 @@ export function addJobs(program: Command): void {
   jobs
     .command('list [queue]')
     .description('jobs and schedules that stand in the timers, in no order')
-    .option('--state <states>', 'only these: scheduled, paused, parked, suspended, ended; a comma between')
+    .option(
+      '--state <states>',
+      'only these: scheduled, paused, parked, waiting, suspended, ended; a comma between',
+    )
     .option('--limit <count>', 'at most so many, 1 to 1000 (default: 100)')
     .option('--cursor <cursor>', 'go on where the page before ended')
     .addHelpText('after', '\nExample:\n  carillon jobs list emails --state paused,parked --limit 20')
@@ -61,47 +59,18 @@ export function addJobs(program: Command): void {
 
   addHistory(jobs);
 
-  jobs
-    .command('cancel <queue> <id>')
-    .description('take a job back, wherever it is; its id is free again. One that runs is asked to stop')
-    .option('--reason <text>', 'for the history')
-    .action((queue: string, id: string, options: { reason?: string }, command: Command) =>
-      change(command, queue, id, 'cancelled', (q) => q.cancel(id, options)),
-    );
-
-  jobs
-    .command('reschedule <queue> <id>')
-    .description('make a waiting job due at another time')
-    .option('--delay <duration>', 'so long from now by Redis’ clock')
-    .option('--at <instant>', 'then')
-    .addHelpText('after', '\nExample:\n  carillon jobs reschedule emails order-5 --delay 2h')
-    .action(reschedule);
-
-  jobs
-    .command('pause <queue> <id>')
-    .description(
-      'keep a job from running until it is resumed, wherever it is. One that runs is asked to stop',
-    )
-    .option('--note <text>', 'why, for whoever finds it')
-    .action((queue: string, id: string, options: { note?: string }, command: Command) =>
-      change(command, queue, id, 'paused', (q) => q.pauseJob(id, options)),
-    );
-
-  jobs
-    .command('resume <queue> <id>')
-    .description('let a paused job go on; at once when its time has passed')
-    .action((queue: string, id: string, _options, command: Command) =>
-      change(command, queue, id, 'resumed', (q) => q.resumeJob(id)),
-    );
+  addJobChanges(jobs);
+  addGraph(jobs);
 
   jobs
     .command('promote <queue> <id>')
     .description('put a waiting job into its queue now')
     .action((queue: string, id: string, _options, command: Command) =>
-      change(command, queue, id, 'promoted', async (q) => {
+      changeJob(command, queue, id, 'promoted', async (q) => {
         const job = await q.getJob(id);
         if (job === undefined) throw notFound(queue, id);
         await job.promote();
+        return undefined;
       }),
     );
 }
@@ -141,14 +110,6 @@ async function add(queue: string, name: string, options: AddOptions, command: Co
       `${answer} ${plain(id ?? '')} in ${queue}, due ${utc(scheduledFor)} (${away(scheduledFor)})${kept}`,
     );
   });
-}
-
-/** The time of `--delay` or `--at`, as options of a job. */
-function timeOf({ delay, at }: { delay?: string; at?: string }): Pick<JobOptions, 'delay' | 'at'> {
-  if (delay !== undefined && at !== undefined)
-    refuseArgument('at', at, 'and delay exclude each other', 'Give one.');
-  if (delay !== undefined) return { delay: durationArgument(delay, 'delay') };
-  return at === undefined ? {} : { at: instantArgument(at, 'at') };
 }
 
 interface ListFlags {
@@ -205,57 +166,10 @@ async function get(queue: string, id: string, command: Command): Promise<void> {
   }
 }
 
-async function reschedule(
-  queue: string,
-  id: string,
-  options: { delay?: string; at?: string },
-  command: Command,
-): Promise<void> {
-  const { delay, at } = timeOf(options);
-  if (delay === undefined && at === undefined)
-    refuseArgument('delay', undefined, 'or at is needed', 'Give --delay 2h.');
-  const { newRequestId } = await import('../redis/request-id.js');
-  await change(command, queue, id, 'rescheduled', async (q) => {
-    if (delay !== undefined) await q.changeDelay(id, delay);
-    else await q.backend.scripts.reschedule(queue, id, Number(at), false, newRequestId());
-  });
-}
-
-/** One change of one job; what it is afterwards is printed. */
-async function change(
-  command: Command,
-  queue: string,
-  id: string,
-  verb: string,
-  make: (queue: Queue) => Promise<unknown>,
-): Promise<void> {
-  const settings = settingsOf(command);
-  const { done, after } = await withKnownQueue(settings, queue, async (q) => {
-    const done = (await make(q)) === 'asked' ? 'asked' : verb;
-    return { done, after: await describeJob(q, id) };
-  });
-  if (settings.json) return printJson({ queue, id, done, job: after ?? null });
-  if (done === 'asked') {
-    return printLine(
-      `${plain(id)} in ${queue} runs: its worker was asked, and it will be ${verb} unless it ends first`,
-    );
-  }
-  const due = after?.where === 'timers' && after.state === 'scheduled' ? `, due ${after.due}` : '';
-  printLine(`${done} ${plain(id)} in ${queue}${due}`);
-}
-
 function safeJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
     return text;
   }
-}
-
-function notFound(queue: string, id: string): CarillonError {
-  return new CarillonError('NOT_FOUND', `the queue ${queue} has no job ${JSON.stringify(id)}`, {
-    field: 'id',
-    given: id,
-    todo: 'Check queue and id; `carillon jobs list` shows what waits.',
-  });
 }

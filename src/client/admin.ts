@@ -36,6 +36,8 @@ export interface QueueSummary {
   paused: number;
   /** What waits for the queue to be cured. */
   parked: number;
+  /** One-time jobs that wait for others to end. */
+  waiting: number;
   schedules: number;
   /** Why the queue is parked, and since when, ms. */
   broken: { since: number; reason: string } | undefined;
@@ -90,6 +92,7 @@ export class Admin {
         scheduled: count('scheduled'),
         paused: count('paused'),
         parked: count('parked'),
+        waiting: count('waiting'),
         schedules: count('schedules'),
         broken: broken.get(name),
       };

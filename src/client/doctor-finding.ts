@@ -98,6 +98,11 @@ export const DOCTOR_CHECKS = {
     holds: 'parked records belong to a queue that is probed',
     todo: 'Nobody probes this queue, so they wait for ever: pause and resume each job.',
   },
+  parents: {
+    holds:
+      'each job that waits for others will be told of them: both know of each other, and the parent is looked at',
+    todo: 'Promote or cancel the job that waits: nobody will release it.',
+  },
   queue: {
     holds: 'no BullMQ queue has a key of the wrong type',
     todo: 'Find who wrote it, and delete or rename that key; the queue resumes by itself.',

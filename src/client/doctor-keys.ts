@@ -17,15 +17,20 @@ export type KeyKind =
         | 'calendars'
         | 'zones'
         | 'zone-moves'
-        | 'clock';
+        | 'clock'
+        | 'watched'
+        | 'looks'
+        | 'latch:dependencies'
+        | 'latch:processed'
+        | 'latch:failed';
     }
   | { type: KeyType; part: 'bucket'; bucket: number }
   | { type: KeyType; part: 'spent' | 'spentShort'; bucket: number; generation: number }
   | { type: KeyType; part: 'dedup'; queue: string }
-  | { type: KeyType; part: 'ledger'; identity: string }
+  | { type: KeyType; part: 'ledger' | 'children'; identity: string }
   | { part: 'none' };
 
-type KeyType = 'string' | 'hash' | 'zset' | 'stream';
+type KeyType = 'string' | 'hash' | 'set' | 'zset' | 'stream';
 
 const ONES = {
   meta: 'hash',
@@ -38,6 +43,11 @@ const ONES = {
   zones: 'hash',
   'zone-moves': 'hash',
   clock: 'string',
+  watched: 'set',
+  looks: 'zset',
+  'latch:dependencies': 'set',
+  'latch:processed': 'hash',
+  'latch:failed': 'hash',
 } as const;
 const OF_BUCKET: Readonly<Record<string, KeyType>> = {
   jobs: 'hash',
@@ -45,6 +55,9 @@ const OF_BUCKET: Readonly<Record<string, KeyType>> = {
   plan: 'zset',
   parked: 'zset',
   quarantine: 'hash',
+  parents: 'zset',
+  outcomes: 'hash',
+  after: 'hash',
 };
 const PAGE = 1000;
 
@@ -54,12 +67,15 @@ export function kindOfKey(rest: string): KeyKind | undefined {
     const part = rest as keyof typeof ONES;
     return { type: ONES[part], part };
   }
-  if (rest === 'none1' || rest === 'none2') return { part: 'none' };
+  if (rest === 'none1' || rest === 'none2' || rest === 'latch') return { part: 'none' };
   if (rest.startsWith('dedup:') && !rest.slice(6).includes(':') && rest.length > 6) {
     return { type: 'hash', part: 'dedup', queue: rest.slice(6) };
   }
   if (rest.startsWith('ledger:') && rest.indexOf(':', 7) > 7) {
     return { type: 'hash', part: 'ledger', identity: rest.slice(7) };
+  }
+  if (rest.startsWith('children:') && rest.indexOf(':', 9) > 9) {
+    return { type: 'set', part: 'children', identity: rest.slice(9) };
   }
   const [, number, name = '', generation] = /^(0|[1-9]\d*):([a-z-]+)(?::([1-9]\d*|0))?$/.exec(rest) ?? [];
   const bucket = Number(number);
@@ -83,6 +99,8 @@ export interface KeysLook {
   dedupQueues: string[];
   /** Identities that have a ledger. */
   ledgers: string[];
+  /** Identities that have children. */
+  families: string[];
 }
 
 /** Walks all keys of the database once, by SCAN; those under the tag are held against what is known. */
@@ -93,6 +111,7 @@ export async function checkKeys({ client, keys, findings }: DoctorContext): Prom
     unreadableParts: new Set(),
     dedupQueues: [],
     ledgers: [],
+    families: [],
   };
   const head = `${keys.tag}:`;
   const seen = new Set<string>();
@@ -119,6 +138,7 @@ export async function checkKeys({ client, keys, findings }: DoctorContext): Prom
       if (type === kind.type) {
         if (kind.part === 'dedup') look.dedupQueues.push(kind.queue);
         if (kind.part === 'ledger') look.ledgers.push(kind.identity);
+        if (kind.part === 'children') look.families.push(kind.identity);
       } else if (kind.part === 'bucket') look.unreadable.add(kind.bucket);
       else look.unreadableParts.add(kind.part);
     });
@@ -137,7 +157,7 @@ function judgeKey(
   ];
   if (kind === undefined) return say('warning', `no part of Carillon writes this ${type}`);
   if (kind.part === 'none') {
-    return say('error', 'it must never exist: scripts lean on that while a Cluster slot moves');
+    return say('error', 'it must never exist: scripts, ours or BullMQ’s, lean on that');
   }
   if (type !== kind.type) return say('error', `it is a ${type}, and must be a ${kind.type}`);
   if (kind.part === 'spent' || kind.part === 'spentShort') {

@@ -16,6 +16,7 @@ import {
 } from './doctor-leader.js';
 import { checkLedgers } from './doctor-ledgers.js';
 import { checkOverdue } from './doctor-overdue.js';
+import { checkParents } from './doctor-parents.js';
 import { judgePlace } from './doctor-place.js';
 import { bullQueues, checkQueue, suspectMarks } from './doctor-queues.js';
 import { checkLayout } from './doctor-server.js';
@@ -96,6 +97,7 @@ export async function examineNamespace(
     context,
     found.ledgers.filter((identity) => !found.unreadable.has(bucketOf(identity))),
   );
+  await checkParents(context, walk.waiting, found.families);
   for (const queue of found.dedupQueues) looked.deduplicated += await checkDedup(context, queue);
   queues.delete('');
   for (const queue of queues) looked.runs += await checkQueue(context, queue);
@@ -110,6 +112,7 @@ async function walkBuckets(context: DoctorContext, countable: boolean) {
   const queues = new Set<string>();
   const parkedQueues = new Map<string, { bucket: number; identity: string }>();
   const earliest: Earliest[] = [];
+  const waiting: string[] = [];
   let [records, quarantined, pending, newest] = [0, 0, 0, 0];
   for (const bucket of context.buckets) {
     const look = await lookAtBucket(context, bucket);
@@ -123,6 +126,7 @@ async function walkBuckets(context: DoctorContext, countable: boolean) {
       queues.add(queue);
       if (record?.kind !== 'job' && record?.kind !== 'schedule') continue;
       newest = Math.max(newest, record.inc, record.ver);
+      if (record.state === 'waiting') waiting.push(identity);
       if (record.state === 'parked') parkedQueues.set(queue, { bucket, identity });
     }
     for (const problem of judgeQuarantine(look)) findings.add(problem);
@@ -132,7 +136,7 @@ async function walkBuckets(context: DoctorContext, countable: boolean) {
     pending += look.due.size + look.plan.size;
   }
   if (countable) await tally.sample();
-  return { tally, queues, parkedQueues, earliest, records, quarantined, pending, newest };
+  return { tally, queues, parkedQueues, waiting, earliest, records, quarantined, pending, newest };
 }
 
 function judgeQuarantine(look: BucketLook): Problem[] {

@@ -14,9 +14,10 @@ import {
   checkKeepJobs,
   encodeTelemetry,
 } from './job-option-values.js';
+import { PARENT_KEYS, type ParentOptions } from './job-parents.js';
 
 /** BullMQ's options of a job, and ours. */
-export interface JobOptions extends JobsOptions {
+export interface JobOptions extends JobsOptions, ParentOptions {
   /**
    * How long to wait between attempts: ms, or `{ type: 'fixed' | 'exponential' | <strategy of the worker>, delay, jitter, cap }`.
    * Without `attempts` there is one attempt and this has no effect. Defaults to no wait.
@@ -70,10 +71,11 @@ const OURS: ReadonlySet<string> = new Set([
   'ifExists',
   'jobId',
   'requestId',
+  ...PARENT_KEYS,
 ]);
 const KNOWN = [
   'at', 'delay', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deadline', 'deduplication', 'keepLogs', 'lifo',
-  'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timeout', 'timestamp',
+  'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timeout', 'timestamp', ...PARENT_KEYS,
 ]; // biome-ignore format: one list
 const INSTEAD: Readonly<Record<string, string>> = {
   parent: 'Add the flow by BullMQ’s FlowProducer; its jobs start at once.',
@@ -133,7 +135,7 @@ export function resolveOptions(opts: JobOptions): ResolvedOptions {
  */
 export function checkDefaultOptions(defaults: unknown): void {
   const given = checkObject('defaultJobOptions', defaults);
-  for (const key of ['jobId', 'requestId', 'at', 'deadline']) {
+  for (const key of ['jobId', 'requestId', 'at', 'deadline', 'after']) {
     if (given[key] !== undefined) {
       refuse(`defaultJobOptions.${key}`, given[key], 'belongs to one job', 'Give it to that job.');
     }

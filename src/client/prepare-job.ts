@@ -5,6 +5,7 @@ import { encodeData } from '../queue/payload.js';
 import type { SubmitItem } from '../redis/submit-batch.js';
 import { requestedId } from './job-ids.js';
 import { type JobOptions, resolveOptions } from './job-options.js';
+import { parentsOf } from './job-parents.js';
 
 /** What a queue tells of itself to those who check its jobs. */
 export interface JobLimits {
@@ -12,6 +13,8 @@ export interface JobLimits {
   maxPayload: number;
   /** ms. */
   duplicateWindow: number;
+  /** Its name. */
+  queue: string;
 }
 
 /**
@@ -37,13 +40,14 @@ export function prepareJob(
   if (resolved.replace && jobId === undefined) {
     refuse('ifExists', 'replace', 'needs the jobId of the job to replace', 'Give a jobId.');
   }
-  return {
-    jobId:
-      jobId !== undefined
-        ? checkJobId(jobId)
-        : requestId !== undefined
-          ? requestedId(requestId, index)
-          : newId(),
+  const id =
+    jobId !== undefined
+      ? checkJobId(jobId)
+      : requestId !== undefined
+        ? requestedId(requestId, index)
+        : newId();
+  const item: SubmitItem = {
+    jobId: id,
     chosen,
     time: resolved.time,
     relative: resolved.relative,
@@ -58,6 +62,18 @@ export function prepareJob(
     dedup: resolved.dedup,
     deadline: resolved.deadline !== undefined,
   };
+  const after = opts.after === undefined ? undefined : parentsOf(opts, limits.queue, id);
+  if (after === undefined) return item;
+  if (resolved.replace) {
+    refuse(
+      'after',
+      opts.after,
+      'cannot be given to a job that may replace another',
+      'Cancel that one first.',
+      'UNSUPPORTED',
+    );
+  }
+  return { ...item, after };
 }
 
 function windowOf(own: number | undefined, ofQueue: number): number {

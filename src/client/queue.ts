@@ -4,6 +4,7 @@ import { resolveQueueOptions, type TimerOptions } from '../config/queue-options.
 import type { Duration } from '../domain/durations.js';
 import { CarillonError } from '../domain/errors.js';
 import { tickRunId } from '../domain/ids.js';
+import type { Instant } from '../domain/instant.js';
 import { BullQueue, type BullQueueOptions, SpanKind, TelemetryAttributes } from '../queue/bullmq.js';
 import { Job } from '../queue/job.js';
 import { TimerBackend } from '../queue/timer-backend.js';
@@ -11,16 +12,25 @@ import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, type RedisConnectionOptions } from '../redis/connection.js';
 import { JobScripts } from '../redis/job-scripts.js';
 import { defaultNamespace } from '../redis/layout.js';
-import { type ControlOutcome, RunScripts } from '../redis/run-scripts.js';
+import { ParentScripts } from '../redis/parent-scripts.js';
 import { ScheduleScripts } from '../redis/schedule-scripts.js';
 import { warnOfServer } from '../redis/server-warning.js';
 import { Shard } from '../redis/shard.js';
 import { Submitter } from '../redis/submitter.js';
 import { defaultLogger } from '../support/logger.js';
+import { type AddedNode, type GraphJob, Graphs } from './graph.js';
+import { type ControlResult, type EditOptions, type JobChange, JobControl } from './job-control.js';
+import {
+  type ChangedJobs,
+  type ChangeJobsOptions,
+  type JobFilter,
+  type JobVerb,
+  ManyJobs,
+} from './job-control-many.js';
+import { type GraphNodeInfo, readGraph } from './job-graph.js';
 import { checkDefaultOptions, type JobOptions } from './job-options.js';
 import type { JobSchedulerJson, JobSchedulerOptions } from './job-scheduler-form.js';
 import { JobSchedulers } from './job-schedulers.js';
-import { type EditOptions, type JobChange, PendingEdits } from './pending-edits.js';
 import { type BulkJob, Producer } from './producer.js';
 import { encodeTemplate } from './schedule-template.js';
 import { Schedules } from './schedules.js';
@@ -71,7 +81,8 @@ export class Queue<
   readonly #jobSchedulers: JobSchedulers;
   readonly #opened: OpenedRedis;
   readonly #producer: Producer<DataType, ResultType, NameType>;
-  readonly #edits: PendingEdits;
+  readonly #control: JobControl;
+  readonly #graphs: Graphs;
   /** Settles once: connected, or closed before it was. */
   readonly #ready: Promise<void>;
   #abandon: () => void = () => undefined;
@@ -113,9 +124,15 @@ export class Queue<
       () => undefined,
     );
     this.#opened = opened;
-    this.#edits = new PendingEdits(this.backend, new RunScripts(shard), name, timers.maxPayload);
+    this.#control = new JobControl(this.backend, name, timers.maxPayload);
     const submitter = new Submitter(scripts, name, { maxPending: timers.maxPending, wall: Date.now });
-    this.#producer = new Producer(this, submitter, timers, () => this.jobsOpts);
+    this.#producer = new Producer(this, submitter, { ...timers, queue: name }, () => this.jobsOpts);
+    this.#graphs = new Graphs({
+      jobs: scripts,
+      parents: new ParentScripts(shard),
+      limits: { ...timers, queue: name },
+      defaults: () => this.jobsOpts,
+    });
     this.schedules = new Schedules({
       queueName: name,
       jobs: scripts,
@@ -179,6 +196,22 @@ export class Queue<
   }
 
   /**
+   * Adds jobs that wait for each other, of this queue and of others: `opts.after` names nodes or jobs that are there
+   * already. The whole graph is checked before anything is sent, and parents are added first.
+   * @param options.requestId names the graph: sent again with the same id and nodes it adds only what is missing.
+   * @throws CarillonError CYCLE, UNKNOWN_PARENT, ID_IN_USE and what `add` throws.
+   */
+  async addGraph(nodes: readonly GraphJob[], options: { requestId?: string } = {}): Promise<AddedNode[]> {
+    this.#refuseClosed();
+    return this.#graphs.add(nodes, options.requestId);
+  }
+
+  /** All jobs that hang together with one: what it waits for, what waits for it, and so on; by `<queue>:<id>`, at most 1,000. */
+  async getGraph(jobId: string): Promise<Map<string, GraphNodeInfo>> {
+    return readGraph(new ParentScripts(this.backend.shard), this.name, jobId);
+  }
+
+  /**
    * BullMQ's form of `schedules.upsert`, with BullMQ's behaviour: the newest missed tick runs, runs may overlap, an
    * `every` starts at once.
    * @returns the run of the next tick, as BullMQ does; it is no job yet.
@@ -226,54 +259,60 @@ export class Queue<
   }
 
   /**
-   * Makes a waiting job due `delay` from now: ms, or a text such as `'5m'`.
-   * @throws CarillonError NOT_FOUND; CONFLICT when the job has left the timers: it then runs at its old time.
+   * Makes a job due `delay` from now, wherever it waits: ms, or a text such as `'5m'`.
+   * @throws CarillonError NOT_FOUND; CONFLICT when a worker runs it or it has ended: it ran at its old time.
    */
-  async changeDelay(jobId: string, delay: Duration, options: EditOptions = {}): Promise<void> {
-    await this.#edits.changeDelay(jobId, delay, options);
+  async changeDelay(jobId: string, delay: Duration, options: EditOptions = {}): Promise<ControlResult> {
+    return this.#control.changeDelay(jobId, delay, options);
+  }
+
+  /** Makes a job due at `at`, wherever it waits. @throws CarillonError as `changeDelay` */
+  async rescheduleJob(jobId: string, at: Instant, options: EditOptions = {}): Promise<ControlResult> {
+    return this.#control.reschedule(jobId, at, options);
   }
 
   /**
-   * Keeps a job, or one run of a schedule, from running until it is resumed, wherever it is. One that runs is asked for: its
-   * worker aborts `signal` within a second, and the run waits where its checkpoint left it.
-   * @returns `asked` for one that runs.
-   * @throws CarillonError NOT_FOUND; CONFLICT when it has ended; UNSUPPORTED when a worker of BullMQ alone runs it
+   * Keeps a job from running until it is resumed. One that BullMQ has is taken out of its queue, with its attempts; a
+   * worker of ours that runs it is asked to hand it back.
+   * @throws CarillonError NOT_FOUND; CONFLICT when it has ended; UNSUPPORTED when a plain BullMQ worker runs it.
    */
-  async pauseJob(
-    jobId: string,
-    options: EditOptions & { note?: string } = {},
-  ): Promise<ControlOutcome['done']> {
-    return this.#edits.pause(jobId, options);
+  async pauseJob(jobId: string, options: EditOptions & { note?: string } = {}): Promise<ControlResult> {
+    return this.#control.pause(jobId, options);
+  }
+
+  /** Lets a paused job go on; at once when its time has passed. @throws CarillonError NOT_FOUND, CONFLICT */
+  async resumeJob(jobId: string, options: EditOptions = {}): Promise<ControlResult> {
+    return this.#control.resume(jobId, options);
   }
 
   /**
-   * Lets a paused job go on: at its time, or at once when that has passed or it had left the timers.
+   * Takes a job back, wherever it is; its id is free again. A worker of ours that runs it is asked to stop.
+   * @throws CarillonError NOT_FOUND; CONFLICT when it has ended; UNSUPPORTED when a plain BullMQ worker runs it.
+   */
+  async cancel(jobId: string, options: EditOptions & { reason?: string } = {}): Promise<ControlResult> {
+    return this.#control.cancel(jobId, options);
+  }
+
+  /**
+   * Changes what a job will be, while no worker has it: its name, data or options.
    * @throws CarillonError NOT_FOUND, CONFLICT
    */
-  async resumeJob(jobId: string, options: EditOptions = {}): Promise<ControlOutcome['done']> {
-    return this.#edits.resume(jobId, options);
-  }
-
-  /**
-   * Takes a job back, or one run of a schedule, wherever it is; its id is free again. One that runs is asked for: its worker
-   * aborts `signal` within a second, and the run ends as cancelled unless its handler returns first.
-   * @returns `asked` for one that runs.
-   * @throws CarillonError NOT_FOUND; CONFLICT when it has ended; UNSUPPORTED when a worker of BullMQ alone runs it
-   */
-  async cancel(
-    jobId: string,
-    options: EditOptions & { reason?: string } = {},
-  ): Promise<ControlOutcome['done']> {
-    return this.#edits.cancel(jobId, options);
-  }
-
-  /** Changes what a waiting job will be: its name, data or options. @throws CarillonError NOT_FOUND, CONFLICT */
   async updateJob(
     jobId: string,
     change: JobChange<DataType, NameType>,
     options: EditOptions = {},
-  ): Promise<void> {
-    await this.#edits.update(jobId, change, this.jobsOpts, options);
+  ): Promise<ControlResult> {
+    return this.#control.update(jobId, change, this.jobsOpts, options);
+  }
+
+  /**
+   * Cancels, pauses, resumes or reschedules all one-time jobs that a filter means, wherever they are, in slices.
+   * @param options.dryRun tells which, and changes nothing.
+   * @returns each job with what was done, or why not.
+   * @throws CarillonError INVALID_OPTION, REDIS_UNAVAILABLE; a job's own refusal stands with it.
+   */
+  async changeJobs(verb: JobVerb, filter: JobFilter, options: ChangeJobsOptions = {}): Promise<ChangedJobs> {
+    return new ManyJobs(this.backend, this.#control).change(verb, filter, options);
   }
 
   /** BullMQ's own chain of scheduled jobs is not used. @throws CarillonError UNSUPPORTED, when awaited */

@@ -3,6 +3,7 @@ import { rejectUnknown } from '../config/unknown-options.js';
 import { checkJobName } from '../domain/ids.js';
 import { encodeData } from '../queue/payload.js';
 import { type JobOptions, resolveOptions } from './job-options.js';
+import { PARENT_KEYS } from './job-parents.js';
 import type { EncodedTemplate } from './schedule-write.js';
 import type { ScheduleTemplate } from './schedules-port.js';
 
@@ -17,6 +18,7 @@ const OF_ONE_JOB = [
   'timestamp',
   'deadline',
   'deduplication',
+  ...PARENT_KEYS,
 ] as const;
 
 /**

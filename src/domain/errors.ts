@@ -12,6 +12,8 @@ export const ERROR_CODES = [
   'QUEUE_BROKEN',
   'NOT_FOUND',
   'CONFLICT',
+  'CYCLE',
+  'UNKNOWN_PARENT',
   'UNSUPPORTED',
   'STALE_RUN',
   'EFFECT_FAILED',

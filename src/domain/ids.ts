@@ -122,13 +122,6 @@ export function checkJobId(value: unknown, field = 'jobId'): string {
   return value;
 }
 
-/** The id of a one-time job, or of one run of a schedule. @throws CarillonError INVALID_ID */
-export function checkRunId(value: unknown, field = 'jobId'): string {
-  if (typeof value !== 'string' || !RUN_ID.test(value)) return checkJobId(value, field);
-  checkText(field, value, LONGEST_ID);
-  return value;
-}
-
 /** The id of a schedule: integers and colons are allowed, as in BullMQ. @throws CarillonError INVALID_ID */
 export function checkScheduleId(value: unknown, field = 'scheduleId'): string {
   checkText(field, value, LONGEST_ID - 32);

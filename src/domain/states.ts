@@ -23,7 +23,7 @@ export const STATES = {
   paused: {
     code: 2,
     index: 'none',
-    entered: 'a person pauses it',
+    entered: 'a person pauses it, or a policy when a parent failed',
     left: 'resume, cancel, promote',
     kept: 'until somebody acts',
   },
@@ -33,6 +33,13 @@ export const STATES = {
     entered: 'pop-due or submit, when a key of its queue has the wrong type',
     left: 'the first good probe of the queue; cancel, pause',
     kept: 'until the queue is cured',
+  },
+  waiting: {
+    code: 4,
+    index: 'none',
+    entered: 'submit with `after`, resume, while a parent has not ended',
+    left: 'the outcome of its last parent, or a policy; cancel, pause, promote',
+    kept: 'until all its parents have ended, or somebody acts',
   },
   suspended: {
     code: 7,

@@ -17,6 +17,7 @@ export interface PendingCounts {
   scheduled: number;
   paused: number;
   parked: number;
+  waiting: number;
   schedules: number;
 }
 
@@ -37,12 +38,14 @@ export class PendingJobs {
   ) {}
 
   async counts(): Promise<PendingCounts> {
-    const states = ['scheduled', 'paused', 'parked', 'schedules'] as const;
+    const states = ['scheduled', 'paused', 'parked', 'waiting', 'schedules'] as const;
     const fields = states.map((state) => `${this.queue}:${state}`);
     await this.shard.ready();
     const counts = await this.shard.client.hmget(this.shard.keys.queues, ...fields);
-    const [scheduled = 0, paused = 0, parked = 0, schedules = 0] = counts.map((count) => Number(count ?? 0));
-    return { scheduled, paused, parked, schedules };
+    const [scheduled = 0, paused = 0, parked = 0, waiting = 0, schedules = 0] = counts.map((count) =>
+      Number(count ?? 0),
+    );
+    return { scheduled, paused, parked, waiting, schedules };
   }
 
   /**
@@ -93,18 +96,19 @@ export class PendingJobs {
   }
 
   /**
-   * One source a bucket, and one for the jobs that no timer holds: paused ones and those of a broken queue.
+   * One source a bucket, and one for the jobs that no timer holds: paused ones, those of a broken queue, those that wait for others.
    * @param wanted how many timers will be asked for at most, to size the pages.
    * @param timedOnly leaves out what no timer holds.
    */
   async sources(latestFirst: boolean, wanted: number, timedOnly = false): Promise<TimerSource[]> {
     const counts = await this.counts();
-    if (counts.scheduled + counts.paused + counts.parked === 0) return [];
+    const untimed = counts.paused + counts.parked + counts.waiting;
+    if (counts.scheduled + untimed === 0) return [];
     const count = Math.min(TIMERS_PAGE.max, Math.max(TIMERS_PAGE.min, Math.ceil((wanted / BUCKETS) * 2)));
     const sources = Array.from({ length: BUCKETS }, (_, bucket) =>
       this.#bucketSource(bucket, latestFirst, count, counts.schedules > 0),
     );
-    if (!timedOnly && counts.paused + counts.parked > 0) sources.push(this.#untimedSource(latestFirst));
+    if (!timedOnly && untimed > 0) sources.push(this.#untimedSource(latestFirst));
     return sources;
   }
 
@@ -128,7 +132,7 @@ export class PendingJobs {
       if (read) return [];
       read = true;
       const timers: Timer[] = [];
-      await this.walkJobs({ states: ['paused', 'parked'] }, async (page) => {
+      await this.walkJobs({ states: ['paused', 'parked', 'waiting'] }, async (page) => {
         for (const { jobId, record } of page) timers.push({ jobId, fireAt: record.at });
         return true;
       });

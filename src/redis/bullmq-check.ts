@@ -23,6 +23,16 @@ const USED: Record<string, { parameters: string; sha: string }> = {
   },
   removeJob: { parameters: 'jobId,hard,baseKey,shouldRemoveDeduplicationKey', sha: 'a1d0b09f1470' },
   removeJobKeys: { parameters: 'jobKey', sha: 'dfb15c17e6e8' },
+  isLocked: { parameters: 'prefix,jobId,removeChildren', sha: '160e9a77be2f' },
+  pushBackJobWithPriority: { parameters: 'prioritizedKey,priority,jobId', sha: 'a69c12de10b9' },
+  removeDeduplicationKeyIfNeededOnRemoval: {
+    parameters: 'prefixKey,jobId,deduplicationId',
+    sha: '97b14a595d51',
+  },
+  addJobInTargetList: {
+    parameters: 'targetKey,markerKey,pushCmd,isPausedOrMaxed,jobId',
+    sha: '1aec9650f92d',
+  },
   addDelayedJob: {
     parameters: 'jobId,delayedKey,eventsKey,timestamp,maxEvents,markerKey,delay',
     sha: '1e85025af195',

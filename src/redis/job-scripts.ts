@@ -62,6 +62,7 @@ export class JobScripts {
       options.duplicateWindow,
       options.maxPending,
       batch.packed,
+      batch.afters,
     ]);
     if (status === 'OUT_OF_RANGE' || status === 'PAST_DEADLINE') {
       throw statusError(status, `job ${batch.items[Number(asText(rest[0]))]?.jobId}`, 'delay');
@@ -88,21 +89,7 @@ export class JobScripts {
 
   /** Replaces the parts that are given. @throws CarillonError NOT_FOUND, CONFLICT */
   update(queue: string, jobId: string, change: RecordChange, requestId: string): Promise<RecordReply> {
-    const parts =
-      (change.name === undefined ? '' : 'n') +
-      (change.data === undefined ? '' : 'd') +
-      (change.opts === undefined ? '' : 'o') +
-      (change.priority === undefined && change.lifo === undefined ? '' : 'p');
-    return this.#edit('update-job', queue, jobId, requestId, [
-      parts,
-      change.name ?? '',
-      change.data ?? '',
-      change.opts ?? '',
-      change.priority ?? 0,
-      change.lifo ? 1 : 0,
-      change.deduplicationId ?? '',
-      change.deadline ? 1 : 0,
-    ]);
+    return this.#edit('update-job', queue, jobId, requestId, updateArguments(change));
   }
 
   /** Ends a pending job, or deletes a schedule; `kind` refuses the other one. @throws CarillonError NOT_FOUND, UNSUPPORTED */
@@ -267,6 +254,25 @@ export class JobScripts {
       throw statusError(status, rest[0] === undefined ? undefined : asText(rest[0]), 'jobId');
     return { text: asBytes(rest[0]), now: asNumber(rest[1]) };
   }
+}
+
+/** What the scripts that update a job are given of a change. */
+export function updateArguments(change: RecordChange): ScriptArgument[] {
+  const parts =
+    (change.name === undefined ? '' : 'n') +
+    (change.data === undefined ? '' : 'd') +
+    (change.opts === undefined ? '' : 'o') +
+    (change.priority === undefined && change.lifo === undefined ? '' : 'p');
+  return [
+    parts,
+    change.name ?? '',
+    change.data ?? '',
+    change.opts ?? '',
+    change.priority ?? 0,
+    change.lifo ? 1 : 0,
+    change.deduplicationId ?? '',
+    change.deadline ? 1 : 0,
+  ];
 }
 
 /** An entry of `T:dedup:<queue>`, see lua/lib/dedup.lua: >I7 inc, I6 expiry or 0, B bucket, job id. */

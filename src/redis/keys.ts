@@ -69,10 +69,6 @@ export class Keys {
   get runs(): string {
     return `${this.tag}:runs`;
   }
-  /** ZSET: `<queue>:<run id>` of a run that was paused while BullMQ had it → since, in ms. */
-  get paused(): string {
-    return `${this.tag}:paused`;
-  }
   /** ZSET: id of a worker of the SDK → its last beat, in ms. */
   get beats(): string {
     return `${this.tag}:beats`;
@@ -112,6 +108,34 @@ export class Keys {
   /** ZSET: identity of a job whose queue is broken → fire time in ms. */
   parked(bucket: number): string {
     return `${this.tag}:${bucket}:parked`;
+  }
+  /** ZSET: identity of a run that others wait for → when it is looked at next, in ms. */
+  parents(bucket: number): string {
+    return `${this.tag}:${bucket}:parents`;
+  }
+  /** HASH: identity of such a run → its outcome, when it was decided, how far its children were told, and why. */
+  outcomes(bucket: number): string {
+    return `${this.tag}:${bucket}:outcomes`;
+  }
+  /** HASH: identity of a job that waits for others → its parents and policies as JSON. */
+  after(bucket: number): string {
+    return `${this.tag}:${bucket}:after`;
+  }
+  /** SET: identities of the jobs that wait, or waited, for this one; as long as its outcome is kept. */
+  children(identity: string): string {
+    return `${this.tag}:children:${identity}`;
+  }
+  /** SET: identities of runs that others wait for and that are not in BullMQ yet. */
+  get watched(): string {
+    return `${this.tag}:watched`;
+  }
+  /** ZSET: bucket → the earliest look at a parent of it. */
+  get looks(): string {
+    return `${this.tag}:looks`;
+  }
+  /** Never exists; BullMQ hangs the outcomes of watched runs on it: `:dependencies`, `:processed`, `:failed`. */
+  get latch(): string {
+    return `${this.tag}:latch`;
   }
   /** HASH: identity → since, reason, record. */
   quarantine(bucket: number): string {

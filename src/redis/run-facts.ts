@@ -9,10 +9,9 @@ export interface RunFacts {
   lockEndsIn?: number;
   checkpoint?: unknown;
   asked?: { verb: string; reason: string };
-  paused?: { since: number; note: string };
 }
 
-const FIELDS = ['token', 'lock', 'worker', 'checkpoint', 'asked', 'paused'] as const;
+const FIELDS = ['token', 'lock', 'worker', 'checkpoint', 'asked'] as const;
 
 /** Reads the facts of one run. */
 export async function readRunFacts(shard: Shard, queue: string, runId: string): Promise<RunFacts> {
@@ -24,7 +23,7 @@ export async function readRunFacts(shard: Shard, queue: string, runId: string): 
     client.get(`${key}:lock`),
     client.pttl(`${key}:lock`),
   ]);
-  const [token, claimed, worker, checkpoint, asked, paused] = fields;
+  const [token, claimed, worker, checkpoint, asked] = fields;
   const facts: RunFacts = {};
   if (token) facts.token = token;
   if (lock !== null) {
@@ -33,7 +32,6 @@ export async function readRunFacts(shard: Shard, queue: string, runId: string): 
   }
   if (checkpoint) facts.checkpoint = parsed(checkpoint);
   if (asked && lock !== null) facts.asked = parsed(asked);
-  if (paused) facts.paused = parsed(paused);
   return facts;
 }
 

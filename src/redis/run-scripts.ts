@@ -32,14 +32,7 @@ export interface ClaimedRun {
   now: number;
 }
 
-/** What became of an order: done at once, or asked of the worker that runs it. */
-export interface ControlOutcome {
-  done: 'cancelled' | 'paused' | 'resumed' | 'asked';
-  /** Of `asked`: the worker, as JSON text. */
-  worker: string;
-}
-
-/** The calls that a worker makes about its runs, and others about runs that BullMQ has. */
+/** The calls that a worker makes about its runs. */
 export class RunScripts {
   constructor(readonly shard: Shard) {}
 
@@ -95,24 +88,6 @@ export class RunScripts {
     const args = [this.shard.base, bucketOfRun(run), run.queue, run.runId, run.lock, verb, reason];
     const { status } = await this.shard.run('leave-run', 'allow-oom', args);
     if (status !== 'OK') throw statusError(status);
-  }
-
-  /**
-   * Cancels, pauses or resumes a run that BullMQ has: done at once, or asked of the worker that runs it.
-   * @throws CarillonError NOT_FOUND; CONFLICT for a run that has ended or is not paused; UNSUPPORTED for one that a worker
-   *   of BullMQ alone runs
-   */
-  async control(
-    queue: string,
-    runId: string,
-    verb: 'cancel' | 'pause' | 'resume',
-    reason: string,
-  ): Promise<ControlOutcome> {
-    const args = [this.shard.base, bucketOfRun({ queue, runId }), queue, runId, verb, reason];
-    const { status, rest } = await this.shard.run('control-run', 'allow-oom', args);
-    if (status !== 'OK') throw statusError(status);
-    const [done, worker] = rest.map(asText);
-    return { done: done as ControlOutcome['done'], worker: worker ?? '' };
   }
 
   /** What is asked of each of `runs`, by a read; undefined for nothing. */

@@ -92,16 +92,39 @@ const STATUS_ERRORS: Record<string, StatusError> = {
     message: 'this worker does not hold the run any more: its lock ended, or a later attempt began',
     todo: 'Stop: what this attempt does from now on, another may do again.',
   },
+  UNKNOWN_PARENT: {
+    code: 'UNKNOWN_PARENT',
+    message: 'nobody knows the job that it is to wait for; nothing was added',
+    todo: 'Add the parent first, or both by addGraph; check its queue and id.',
+    field: 'after',
+  },
+  PARENT_IS_SCHEDULE: {
+    code: 'UNSUPPORTED',
+    message: 'a job waits for a job or a run, not for a schedule',
+    todo: 'Name the run, `<schedule>@<ms>`; schedules follow schedules by their own option `after`.',
+    field: 'after',
+  },
+  PARENT_BUSY: {
+    code: 'CONFLICT',
+    message: 'an earlier job of the parent’s id has just ended, and its children are still being told',
+    todo: 'Repeat the call.',
+    field: 'after',
+    retryable: true,
+  },
+  ACTIVE: {
+    code: 'CONFLICT',
+    message: 'a worker runs it: it has its name, data and options already',
+    todo: 'Cancel or pause the run, or wait for its end.',
+  },
+  FINISHED: {
+    code: 'CONFLICT',
+    message: 'it has ended',
+    todo: 'Add it again, or retry it by BullMQ’s job.retry().',
+  },
   STOCK_WORKER: {
     code: 'UNSUPPORTED',
-    message: 'a worker of BullMQ alone runs it, which nobody can ask to stop',
-    todo: 'Wait for its end, or stop that worker; Carillon’s Worker can be asked.',
-  },
-  ENDED: { code: 'CONFLICT', message: 'the run has ended', todo: 'Nothing needs to be done.' },
-  HAS_CHILDREN: {
-    code: 'UNSUPPORTED',
-    message: 'it waits for the children of a BullMQ flow',
-    todo: 'Remove the flow by BullMQ’s own methods.',
+    message: 'a plain BullMQ worker runs it, which hears nothing of this: it goes on to its end',
+    todo: 'Run it by Carillon’s Worker, whose handlers get a signal.',
   },
   FENCED: {
     code: 'FENCED',

@@ -30,6 +30,19 @@ export interface SubmitItem {
   dedup: boolean;
   /** So they do a deadline. */
   deadline: boolean;
+  /** What it waits for besides its time. */
+  after?: AfterEntry;
+}
+
+/** Policies when a parent's outcome is not what the child waits for. */
+export type ParentPolicy = 'cancel' | 'hold' | 'run';
+export type ParentCondition = 'success' | 'failure' | 'completion';
+
+/** The parents of a child as `T:<b>:after` holds them: identity, on, and the outcome once it is known. */
+export interface AfterEntry {
+  e: [identity: string, on: ParentCondition, outcome: string][];
+  f: ParentPolicy;
+  l: ParentPolicy;
 }
 
 export interface SubmitResult {
@@ -68,6 +81,8 @@ const ANSWERS: readonly (SubmitAnswer | 'ID_IN_USE')[] = [
  */
 export class SubmitBatch {
   readonly items: SubmitItem[] = [];
+  readonly #afters: Record<string, AfterEntry> = {};
+  #waits = false;
   #bytes = Buffer.allocUnsafeSlow(FIRST_BYTES);
   #end = 0;
 
@@ -76,6 +91,11 @@ export class SubmitBatch {
   /** ms; all items of one call share it. */
   get window(): number {
     return this.items[0]?.window ?? 0;
+  }
+
+  /** JSON: an item's place, from 1, and what it waits for; empty when none waits. */
+  get afters(): string {
+    return this.#waits ? JSON.stringify(this.#afters) : '';
   }
 
   get packed(): Buffer {
@@ -128,6 +148,10 @@ export class SubmitBatch {
     if (item.timestamp !== undefined) writeUint(bytes, item.timestamp, position, 6);
     this.#end = end;
     this.items.push(item);
+    if (item.after !== undefined) {
+      this.#afters[this.items.length] = item.after;
+      this.#waits = true;
+    }
     return true;
   }
 

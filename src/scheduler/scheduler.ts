@@ -18,6 +18,7 @@ import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, SCHEDULER_CONNECTION } from '../redis/connection.js';
 import { HeartbeatScripts } from '../redis/heartbeat-scripts.js';
 import { LeaderScripts } from '../redis/leader-scripts.js';
+import { ParentScripts } from '../redis/parent-scripts.js';
 import { RECORD_FORMAT } from '../redis/record.js';
 import { judgeServer, readServerFacts, requireSafeServer } from '../redis/server-check.js';
 import { Shard } from '../redis/shard.js';
@@ -29,6 +30,7 @@ import { Service } from '../support/service.js';
 import { DispatchReport, type Readiness } from './dispatch-report.js';
 import { Housekeeper } from './housekeeper.js';
 import { IndexSweeper } from './index-sweeper.js';
+import { ParentSweeper } from './parent-sweeper.js';
 import { Planner } from './planner.js';
 import { QueueProber } from './queue-prober.js';
 import { reachRedis } from './reach-redis.js';
@@ -128,6 +130,7 @@ export class Scheduler extends Service {
       timeZones,
       new WakeListener(subscriber, shard.keys.wake, (at) => loop.hint(at)),
       new QueueProber(client, shard.keys.queues, scripts, owned, this.#report, this.#logger),
+      new ParentSweeper(new ParentScripts(shard), owned, monotonic, this.#logger),
       new IndexSweeper(scripts, owned, this.#report, this.#logger),
       new Housekeeper(scripts, calendars, owned, options.duplicateWindow, this.#logger),
     ];

@@ -31,12 +31,13 @@ describe('queues', { timeout: 60_000 }, () => {
     const reason = 'wait is a string, BullMQ needs a list';
     expect(await cli.json('queues', 'list')).toEqual({
       queues: [
-        { name: 'emails', scheduled: 1, paused: 1, parked: 0, schedules: 0 },
+        { name: 'emails', scheduled: 1, paused: 1, parked: 0, waiting: 0, schedules: 0 },
         {
           name: 'sick',
           scheduled: 0,
           paused: 0,
           parked: 1,
+          waiting: 0,
           schedules: 0,
           broken: { since: expect.any(Number), reason },
         },
@@ -44,7 +45,7 @@ describe('queues', { timeout: 60_000 }, () => {
     });
     expect(await cli.text('queues', 'list')).toMatch(
       new RegExp(
-        `^queue +scheduled +paused +parked +schedules +broken\\nemails +1 +1 +0 +0\\nsick +0 +0 +1 +0 +${reason}`,
+        `^queue +scheduled +paused +parked +waiting +schedules +broken\\nemails +1 +1 +0 +0 +0\\nsick +0 +0 +1 +0 +0 +${reason}`,
       ),
     );
   });

@@ -46,7 +46,7 @@ describe('keys', () => {
     const patient = await Patient.admit(task);
     await patient.client.set(patient.keys.none[1], 'x');
     expect(await patient.findings()).toEqual([
-      `error key ${patient.keys.none[1]}: it must never exist: scripts lean on that while a Cluster slot moves`,
+      `error key ${patient.keys.none[1]}: it must never exist: scripts, ours or BullMQ’s, lean on that`,
     ]);
   });
 

@@ -4,6 +4,7 @@ import { bucketOf } from '../../src/domain/buckets.js';
 import { recordZone } from '../../src/domain/recorded-offsets.js';
 import { HOST_TIME_ZONES } from '../../src/domain/time-zone-offsets.js';
 import { HeartbeatScripts } from '../../src/redis/heartbeat-scripts.js';
+import { RunControlScripts } from '../../src/redis/run-control-scripts.js';
 import type { ScriptFlag } from '../../src/redis/script-source.js';
 import { statusError } from '../../src/redis/status.js';
 import { TimeZoneStore } from '../../src/redis/time-zone-store.js';
@@ -149,6 +150,13 @@ describe('WRONG_LAYOUT: no script touches a namespace that was laid out otherwis
       ),
     'adopt-epoch': bare('adopt-epoch', 'allow-oom'),
     'carry-zone': (spine) => new TimeZoneStore(spine.shard).beginCarrying(owned, 0, ['UTC']),
+    'cancel-run': (spine) => new RunControlScripts(spine.shard).cancel('q', 'b', '', 'r'),
+    'pause-run': (spine) => new RunControlScripts(spine.shard).pause('q', 'b', '', 'r'),
+    'update-run': (spine) => new RunControlScripts(spine.shard).update('q', 'b', {}, 'r'),
+    'reschedule-run': (spine) => new RunControlScripts(spine.shard).reschedule('q', 'b', 1, true, 'r'),
+    'announce-parents': bare('announce-parents', 'deny-oom'),
+    'read-parents': bare('read-parents', 'read-only'),
+    'look-at-parents': bare('look-at-parents', 'deny-oom'),
     'hold-leadership': (spine) => new HeartbeatScripts(spine.shard).hold('me', 0, 5000, true),
   };
 

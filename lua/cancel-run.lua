@@ -1,0 +1,36 @@
+-- name     cancel-run
+-- purpose  takes a run back that BullMQ has and no worker has fetched; the worker that has it is asked to stop
+-- flags    allow-oom
+-- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
+-- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 reason text
+-- returns  OK "" now | ASKED "" now | STOCK_WORKER | FINISHED state | PENDING | NOT_FOUND | QUEUE_BROKEN reason | WRONG_LAYOUT
+-- cost     O(length of the queue)
+
+--- @include "clock"
+--- @include "record"
+--- @include "request"
+--- @include "shard"
+--- @include "spent"
+--- @include "enqueue"
+--- @include "index"
+--- @include "pending"
+--- @include "history"
+--- @include "edit-arguments"
+--- @include "run-place"
+--- @include "run-open"
+--- @include "run-ask"
+
+local now = clockNow()
+local queue = openQueue(base, queueName)
+local place, reply = openRun(tag, layout, bucket, identity, queue, jobId, request)
+if not place then return reply end
+if place == 'active' then return askWorker(tag, queueName, queue.prefix, jobId, 'cancel', ARGV[7], now) end
+local _, mark = runPlace.options(queue.prefix, jobId)
+local at = tonumber(string.match(mark or '', ' (%d+) ')) or tonumber(rcall('HGET', queue.prefix .. jobId, 'timestamp')) or now
+runPlace.leave(queue.prefix, jobId, place)
+runPlace.drop(queue.prefix, jobId)
+rcall('XADD', queue.events, 'MAXLEN', '~', maxEventsOf(queue), '*', 'event', 'removed', 'jobId', jobId, 'prev', place)
+runPlace.remember(tag, bucket, identity, request, ENDED_CANCELLED, now)
+writeHistory(tag, now, identity, at, 'cancelled', ARGV[7])
+watch.latch(tag, identity, 'cancelled', ARGV[7], now)
+return { 'OK', '', now }

@@ -1,0 +1,140 @@
+import { checkObject, refuse } from '../config/check.js';
+import { rejectUnknown } from '../config/unknown-options.js';
+import { layersOf } from '../domain/graph.js';
+import { checkQueueName, identityOf } from '../domain/ids.js';
+import type { JobScripts } from '../redis/job-scripts.js';
+import type { ParentScripts } from '../redis/parent-scripts.js';
+import { statusError } from '../redis/status.js';
+import type { SubmitAnswer, SubmitItem, SubmitResult } from '../redis/submit-batch.js';
+import { Submitter } from '../redis/submitter.js';
+import { jobIds } from './job-ids.js';
+import { checkRequestId, type JobOptions } from './job-options.js';
+import { type JobLimits, prepareJob } from './prepare-job.js';
+
+/** One job of a graph; its `opts.after` names others of the graph, or jobs that are there already. */
+export interface GraphJob<Data = unknown> {
+  /** Defaults to the queue that the graph is added by. */
+  queue?: string;
+  name: string;
+  data?: Data;
+  opts?: JobOptions;
+}
+
+/** What became of a node. */
+export interface AddedNode {
+  queue: string;
+  jobId: string;
+  answer: SubmitAnswer;
+  /** ms */
+  scheduledFor: number;
+}
+
+/** What a graph is added with. */
+export interface GraphParts {
+  jobs: JobScripts;
+  parents: ParentScripts;
+  limits: JobLimits & { maxPending: number };
+  /** The options of jobs of the own queue that do not say otherwise. */
+  defaults: () => JobOptions;
+}
+
+const MOST_NODES = 10_000;
+
+/** Adds jobs that wait for each other, over any queues of one namespace. */
+export class Graphs {
+  readonly #newId = jobIds();
+
+  constructor(private readonly parts: GraphParts) {}
+
+  /**
+   * Checks the graph whole, then adds it, parents first: a call that fails half-way has stored no job without its parents,
+   * and repeated with the same ids it adds only what is missing.
+   * @throws CarillonError CYCLE, UNKNOWN_PARENT, ID_IN_USE and all that `queue.add` refuses; nothing was sent then.
+   */
+  async add(nodes: readonly GraphJob[], requestId: string | undefined): Promise<AddedNode[]> {
+    if (requestId !== undefined) checkRequestId(requestId);
+    if (!Array.isArray(nodes))
+      refuse('nodes', nodes, 'must be a list', 'Give [{ queue, name, data, opts }, …].');
+    if (nodes.length > MOST_NODES) {
+      refuse(
+        'nodes',
+        `${nodes.length} nodes`,
+        `has more than ${MOST_NODES}`,
+        'Add it in parts, parents first.',
+      );
+    }
+    const prepared = nodes.map((node, index) => this.#prepare(node, index, requestId));
+    const shapes = prepared.map(({ queue, item }) => ({
+      identity: identityOf(queue, item.jobId),
+      parents: item.after?.e.map(([parent]) => parent) ?? [],
+    }));
+    const layers = layersOf(shapes);
+    const own = new Set(shapes.map(({ identity }) => identity));
+    const all = new Set(shapes.flatMap(({ parents }) => parents));
+    await this.#requireKnown([...all].filter((parent) => !own.has(parent)));
+    // A root may run and be gone before its children are stored: its outcome is kept from the beginning.
+    await this.parts.parents.announce([...all].filter((parent) => own.has(parent)));
+    const results: SubmitResult[] = [];
+    for (const layer of layers) await this.#addLayer(layer, prepared, results, requestId);
+    return prepared.map(({ queue }, index) => {
+      const { jobId, answer, scheduledFor } = results[index] as SubmitResult;
+      return { queue, jobId, answer, scheduledFor };
+    });
+  }
+
+  #prepare(
+    node: GraphJob,
+    index: number,
+    requestId: string | undefined,
+  ): { queue: string; item: SubmitItem } {
+    const field = `nodes[${index}]`;
+    rejectUnknown(checkObject(field, node), ['queue', 'name', 'data', 'opts'], `${field}.`);
+    if (node.opts !== undefined) checkObject(`${field}.opts`, node.opts);
+    const { limits, defaults } = this.parts;
+    const queue = node.queue === undefined ? limits.queue : checkQueueName(node.queue, `${field}.queue`);
+    const opts = { ...(queue === limits.queue ? defaults() : {}), ...node.opts, jobId: node.opts?.jobId };
+    if (opts.requestId !== undefined) {
+      refuse(
+        `${field}.opts.requestId`,
+        opts.requestId,
+        'names one call',
+        'Give addGraph(nodes, { requestId }).',
+      );
+    }
+    const item = prepareJob(node.name, node.data, opts, { ...limits, queue }, this.#newId, requestId, index);
+    return { queue, item };
+  }
+
+  async #requireKnown(parents: readonly string[]): Promise<void> {
+    if (parents.length === 0) return;
+    for (const found of await this.parts.parents.read(parents, 0)) {
+      if (found.state === 'unknown') throw statusError('UNKNOWN_PARENT', found.identity);
+    }
+  }
+
+  async #addLayer(
+    layer: readonly number[],
+    prepared: readonly { queue: string; item: SubmitItem }[],
+    results: SubmitResult[],
+    requestId: string | undefined,
+  ): Promise<void> {
+    const byQueue = new Map<string, number[]>();
+    for (const index of layer) {
+      const { queue } = prepared[index] as (typeof prepared)[0];
+      const list = byQueue.get(queue);
+      if (list === undefined) byQueue.set(queue, [index]);
+      else list.push(index);
+    }
+    await Promise.all(
+      [...byQueue].map(async ([queue, indexes]) => {
+        const { maxPending } = this.parts.limits;
+        const submitter = new Submitter(this.parts.jobs, queue, { maxPending, wall: Date.now });
+        const items = indexes.map((index) => (prepared[index] as (typeof prepared)[0]).item);
+        // A layer of a queue is a request: its items keep their places in each repeat.
+        const request = requestId === undefined ? undefined : `${requestId}:${queue}:${layer[0]}`;
+        const answered = await submitter.submit(items, request);
+        for (const [i, result] of answered.entries()) results[indexes[i] as number] = result;
+      }),
+    );
+  }
+}

@@ -1,0 +1,70 @@
+import { bucketOf } from '../domain/buckets.js';
+import { identityOf } from '../domain/ids.js';
+import type { RecordChange } from './job-scripts.js';
+import { updateArguments } from './job-scripts.js';
+import { asText } from './replies.js';
+import { requestHash } from './request-id.js';
+import type { ScriptArgument } from './script-runner.js';
+import type { Shard } from './shard.js';
+import { statusError } from './status.js';
+
+/**
+ * What a change of a run on BullMQ's side did: it was done, the worker that has the run was asked, or the run is in our
+ * tier, where it must be changed instead.
+ */
+export type RunControl = 'done' | 'asked' | 'pending';
+
+const ANSWERS: Readonly<Record<string, RunControl>> = { OK: 'done', ASKED: 'asked', PENDING: 'pending' };
+
+/** Changes to runs that BullMQ has, each one atomic script. Each carries a request id. */
+export class RunControlScripts {
+  constructor(private readonly shard: Shard) {}
+
+  /** @throws CarillonError NOT_FOUND, CONFLICT when it has ended, UNSUPPORTED when a plain worker has it, QUEUE_BROKEN */
+  cancel(queue: string, runId: string, reason: string, requestId: string): Promise<RunControl> {
+    return this.#change('cancel-run', queue, runId, requestId, [reason], 'allow-oom');
+  }
+
+  /** @throws CarillonError as `cancel` */
+  pause(queue: string, runId: string, note: string, requestId: string): Promise<RunControl> {
+    return this.#change('pause-run', queue, runId, requestId, [note]);
+  }
+
+  /** @throws CarillonError NOT_FOUND, CONFLICT when a worker has it or it has ended, QUEUE_BROKEN */
+  update(queue: string, runId: string, change: RecordChange, requestId: string): Promise<RunControl> {
+    return this.#change('update-run', queue, runId, requestId, updateArguments(change));
+  }
+
+  /** To `time`: ms since 1970, or from now when `relative`. @throws CarillonError as `update`, INVALID_OPTION */
+  reschedule(
+    queue: string,
+    runId: string,
+    time: number,
+    relative: boolean,
+    requestId: string,
+  ): Promise<RunControl> {
+    return this.#change('reschedule-run', queue, runId, requestId, [time, relative ? 1 : 0]);
+  }
+
+  async #change(
+    script: string,
+    queue: string,
+    runId: string,
+    requestId: string,
+    args: readonly ScriptArgument[],
+    flag: 'deny-oom' | 'allow-oom' = 'deny-oom',
+  ): Promise<RunControl> {
+    const identity = identityOf(queue, runId);
+    const { status, rest } = await this.shard.run(script, flag, [
+      this.shard.base,
+      bucketOf(identity),
+      identity,
+      requestHash(requestId),
+      ...args,
+    ]);
+    const answer = ANSWERS[status];
+    if (answer === undefined)
+      throw statusError(status, rest[0] === undefined ? undefined : asText(rest[0]), 'jobId');
+    return answer;
+  }
+}

@@ -1,0 +1,194 @@
+import { expect, test } from 'vitest';
+import { DependencyWorld } from '../support/dependency-world.js';
+import { eventually } from '../support/eventually.js';
+
+const HOUR = 3_600_000;
+
+test('fan-in and fan-out over queues: each runs after all its parents, removeOnComplete or not', async ({
+  task,
+}) => {
+  const world = new DependencyWorld(task);
+  await world.scheduler();
+  const [a, b] = [world.queue('a'), world.queue('b')];
+  await a.add('x', {}, { jobId: 'root', delay: 300, removeOnComplete: true });
+  await b.add('x', {}, { jobId: 'left', after: [{ queue: 'a', jobId: 'root' }], removeOnComplete: 1 });
+  await a.add('x', {}, { jobId: 'right', after: ['root'], removeOnComplete: true });
+  await b.add('x', {}, { jobId: 'end', after: ['left', { queue: 'a', jobId: 'right' }] });
+  expect(await world.stateOf('end', 'b')).toBe('waiting');
+  expect(await b.getJobState('end')).toBe('delayed');
+  await world.worker('a', 'b');
+  await eventually(() => world.started.length === 4);
+  expect(world.started[0]).toBe('a:root');
+  expect(world.started.slice(1, 3).sort()).toEqual(['a:right', 'b:left']);
+  expect(world.started[3]).toBe('b:end');
+});
+
+test('a child with a time of its own fires when both are met', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  await world.scheduler();
+  await world.worker();
+  const queue = world.queue();
+  await queue.add('x', {}, { jobId: 'now', delay: 100 });
+  const far = await queue.add('x', {}, { jobId: 'far', delay: HOUR, after: ['now'] });
+  await queue.add('x', {}, { jobId: 'slow', delay: 1200 });
+  await queue.add('x', {}, { jobId: 'soon', delay: 100, after: ['slow'] });
+  await eventually(() => world.started.includes('q:soon'));
+  expect(world.started).toEqual(['q:now', 'q:slow', 'q:soon']);
+  expect(await world.stateOf('far')).toBe('scheduled');
+  expect(far.scheduledFor).toBeGreaterThan(Date.now() + HOUR / 2);
+});
+
+test('on failure and on completion; a failure that does not come skips its child', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  await world.scheduler();
+  await world.worker();
+  const queue = world.queue();
+  await queue.add('x', { fails: true }, { jobId: 'bad', delay: 200, removeOnFail: true });
+  await queue.add('x', {}, { jobId: 'good', delay: 200 });
+  await queue.add('x', {}, { jobId: 'alarm', after: [{ jobId: 'bad', on: 'failure' }] });
+  await queue.add('x', {}, { jobId: 'clean', after: [{ jobId: 'bad', on: 'completion' }] });
+  await queue.add('x', {}, { jobId: 'never', after: [{ jobId: 'good', on: 'failure' }] });
+  await eventually(async () => (await world.fate('never')) === 'skipped: parent q:good succeeded');
+  await eventually(() => world.started.includes('q:alarm') && world.started.includes('q:clean'));
+  expect(world.started).not.toContain('q:never');
+});
+
+test('a dead parent: cancel, hold and run, and the cancelled child’s own children', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  await world.scheduler();
+  await world.worker();
+  const queue = world.queue();
+  await queue.add('x', { fails: true }, { jobId: 'bad', delay: 200 });
+  await queue.add('x', {}, { jobId: 'cancels', after: ['bad'] });
+  await queue.add('x', {}, { jobId: 'holds', after: ['bad'], onParentFailed: 'hold' });
+  await queue.add('x', {}, { jobId: 'runs', after: ['bad'], onParentFailed: 'run' });
+  await queue.add('x', {}, { jobId: 'grandchild', after: ['cancels'] });
+  await queue.add('x', {}, { jobId: 'mourner', after: [{ jobId: 'cancels', on: 'completion' }] });
+  await eventually(() => world.started.includes('q:runs') && world.started.includes('q:mourner'));
+  expect(await world.fate('cancels')).toBe('cancelled: parent q:bad dead');
+  expect(await world.fate('grandchild')).toBe('cancelled: parent q:cancels cancelled');
+  expect(await world.fate('runs')).toBe('released: parent q:bad dead');
+  const { record } = await queue.backend.scripts.get('q', 'holds');
+  expect(record).toMatchObject({ state: 'paused', note: 'parent q:bad dead' });
+  await queue.resumeJob('holds');
+  await eventually(() => world.started.includes('q:holds'));
+});
+
+test('cancelled, expired and removed parents are told by policy', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  const queue = world.queue();
+  for (const id of ['cancelled', 'removed']) {
+    await queue.add('x', {}, { jobId: id, delay: HOUR });
+    await queue.add('x', {}, { jobId: `after-${id}`, after: [id] });
+  }
+  await queue.add('x', {}, { jobId: 'expired', delay: 50, deadline: Date.now() + 100 });
+  await queue.add('x', {}, { jobId: 'after-expired', after: ['expired'] });
+  await eventually(
+    () =>
+      Date.now() > 0 &&
+      queue.getJob('expired').then((job) => job !== undefined && job.scheduledFor + 100 < Date.now()),
+  );
+  await world.scheduler();
+  await queue.cancel('cancelled', { reason: 'not needed' });
+  const removed = await queue.getJob('removed');
+  await removed?.promote();
+  await eventually(async () => (await queue.getJobState('removed')) === 'waiting');
+  await (await queue.getJob('removed'))?.remove();
+  await eventually(
+    async () => (await world.fate('after-cancelled')) === 'cancelled: parent q:cancelled cancelled',
+  );
+  await eventually(async () => (await world.fate('after-expired')) === 'cancelled: parent q:expired skipped');
+  await eventually(async () => (await world.fate('after-removed')) === 'cancelled: parent q:removed removed');
+});
+
+test('a parent that has ended already is judged when its child is added', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  await world.scheduler();
+  await world.worker();
+  const queue = world.queue();
+  await queue.add('x', {}, { jobId: 'kept' });
+  await queue.add('x', { fails: true }, { jobId: 'dead' });
+  await queue.add('x', {}, { jobId: 'gone', removeOnComplete: true });
+  await eventually(
+    async () =>
+      (await queue.getJobCountByTypes('completed', 'failed')) === 2 &&
+      (await queue.getJob('gone')) === undefined,
+  );
+  await queue.add('x', {}, { jobId: 'after-kept', after: ['kept'] });
+  await queue.add('x', {}, { jobId: 'after-dead', after: ['dead'] });
+  await queue.add('x', {}, { jobId: 'after-gone', after: ['gone'] });
+  await eventually(() => world.started.includes('q:after-kept'));
+  expect(await world.fate('after-dead')).toBe('cancelled: parent q:dead dead');
+  const { record } = await queue.backend.scripts.get('q', 'after-gone');
+  expect(record).toMatchObject({ state: 'paused', note: 'parent q:gone lost' });
+});
+
+test('a parent under way when its child is added, and a plain BullMQ job as a parent', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  await world.scheduler();
+  const queue = world.queue();
+  await queue.add('x', {}, { jobId: 'queued', removeOnComplete: true });
+  const stock = await world.stock().add('x', {}, { removeOnComplete: true });
+  await queue.add('x', {}, { jobId: 'child', after: ['queued', stock.id ?? ''] });
+  expect(await world.stateOf('child')).toBe('waiting');
+  await world.worker();
+  await eventually(() => world.started.includes('q:child'));
+  expect(world.started).toEqual(['q:queued', `q:${stock.id}`, 'q:child']);
+});
+
+test('an unknown parent, a schedule, itself: refused, and nothing is stored', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  const queue = world.queue();
+  await queue.schedules.upsert('nightly', { every: '1h', missed: 'skip' });
+  await expect(queue.add('x', {}, { jobId: 'a', after: ['nobody'] })).rejects.toMatchObject({
+    code: 'UNKNOWN_PARENT',
+    field: 'after',
+  });
+  await expect(queue.add('x', {}, { jobId: 'a', after: ['nightly'] })).rejects.toMatchObject({
+    code: 'UNSUPPORTED',
+  });
+  await expect(queue.add('x', {}, { jobId: 'a', after: ['a'] })).rejects.toMatchObject({ code: 'CYCLE' });
+  await expect(
+    queue.addBulk([
+      { name: 'x', data: {}, opts: { jobId: 'b' } },
+      { name: 'x', data: {}, opts: { jobId: 'c', after: ['nobody'] } },
+    ]),
+  ).rejects.toMatchObject({ code: 'UNKNOWN_PARENT' });
+  expect(await queue.getJobCountByTypes('delayed', 'waiting')).toBe(0);
+});
+
+test('a repeat of a submit is answered, whatever became of the parent since', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  const queue = world.queue();
+  await queue.add('x', {}, { jobId: 'parent', delay: HOUR });
+  const opts = { jobId: 'child', requestId: 'r', after: ['parent'] };
+  expect((await queue.add('x', {}, opts)).answer).toBe('created');
+  expect((await queue.add('x', {}, opts)).answer).toBe('created');
+  await queue.cancel('child');
+  expect((await queue.add('x', {}, opts)).answer).toBe('created');
+  expect(await world.stateOf('child')).toBeUndefined();
+});
+
+test('a waiting child: paused and resumed it waits on, promoted it runs, cancelled it is forgotten', async ({
+  task,
+}) => {
+  const world = new DependencyWorld(task);
+  await world.scheduler();
+  const queue = world.queue();
+  await queue.add('x', {}, { jobId: 'parent', delay: HOUR });
+  for (const id of ['stopped', 'promoted', 'cancelled'])
+    await queue.add('x', {}, { jobId: id, after: ['parent'] });
+  await queue.pauseJob('stopped');
+  await queue.resumeJob('stopped');
+  expect(await world.stateOf('stopped')).toBe('waiting');
+  await (await queue.getJob('promoted'))?.promote();
+  expect(await queue.getJobState('promoted')).toBe('waiting');
+  await queue.cancel('cancelled');
+  await queue.pauseJob('stopped');
+  await (await queue.getJob('parent'))?.promote();
+  await world.worker();
+  await eventually(() => world.started.length === 2);
+  await queue.resumeJob('stopped');
+  await eventually(() => world.started.includes('q:stopped'));
+  expect(world.started).not.toContain('q:cancelled');
+});

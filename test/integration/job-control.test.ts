@@ -1,0 +1,329 @@
+import { Worker } from 'bullmq';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Queue } from '../../src/index.js';
+import { DependencyWorld } from '../support/dependency-world.js';
+import { eventually } from '../support/eventually.js';
+import { sharedRedisUrl } from '../support/namespace.js';
+
+const HOUR = 3_600_000;
+
+/** What BullMQ holds of a job, by list. */
+async function placesOf(queue: Queue, id: string): Promise<string[]> {
+  const { client } = queue.backend.shard;
+  const key = (name: string) => queue.backend.toKey(name);
+  const places: string[] = [];
+  for (const list of ['wait', 'active']) if ((await client.lpos(key(list), id)) !== null) places.push(list);
+  for (const set of ['prioritized', 'delayed', 'completed', 'failed']) {
+    if ((await client.zscore(key(set), id)) !== null) places.push(set);
+  }
+  return (await client.exists(key(id))) === 1 ? places : ['none', ...places];
+}
+
+/** A job that failed once and waits an hour for its second attempt. */
+async function retrying(world: DependencyWorld, id: string): Promise<Queue> {
+  const queue = world.queue();
+  await queue.add('x', { fails: true }, { jobId: id, attempts: 2, backoff: HOUR });
+  const worker = new Worker(
+    'q',
+    async () => {
+      throw new Error('once');
+    },
+    { prefix: world.prefix, connection: connectionOf() },
+  );
+  worker.on('error', () => undefined);
+  await eventually(async () => (await placesOf(queue, id))[0] === 'delayed');
+  await worker.close();
+  return queue;
+}
+
+function connectionOf() {
+  const { hostname, port } = new URL(sharedRedisUrl());
+  return { host: hostname, port: Number(port) };
+}
+
+/** A job that a stock worker runs until the test ends. */
+async function running(world: DependencyWorld, id: string): Promise<Queue> {
+  const queue = world.queue();
+  let resolve = () => {};
+  const promise = new Promise<void>((settle) => {
+    resolve = settle;
+  });
+  const worker = new Worker('q', () => promise, { prefix: world.prefix, connection: connectionOf() });
+  worker.on('error', () => undefined);
+  onTestFinished(async () => {
+    resolve();
+    await worker.close();
+  });
+  await queue.add('x', {}, { jobId: id });
+  await eventually(async () => (await placesOf(queue, id))[0] === 'active');
+  return queue;
+}
+
+test.for([
+  ['wait', {}],
+  ['prioritized', { priority: 5 }],
+] as const)(
+  'cancel in %s: gone from BullMQ, in the history, its id free, its child told',
+  async ([place, opts], { task }) => {
+    const world = new DependencyWorld(task);
+    await world.scheduler();
+    const queue = world.queue();
+    await queue.add('x', {}, { jobId: 'a', ...opts });
+    await queue.add('x', {}, { jobId: 'child', after: ['a'] });
+    expect(await placesOf(queue, 'a')).toEqual([place]);
+    expect(await queue.cancel('a', { reason: 'not needed', requestId: 'r' })).toEqual({ where: 'queue' });
+    // A repeat is answered.
+    await queue.cancel('a', { requestId: 'r' });
+    expect(await placesOf(queue, 'a')).toEqual(['none']);
+    expect(await world.fate('a')).toBe('cancelled: not needed');
+    await eventually(async () => (await world.fate('child')) === 'cancelled: parent q:a cancelled');
+    expect((await queue.add('x', {}, { jobId: 'a', delay: HOUR })).answer).toBe('created');
+    expect((await world.admin().doctor()).findings).toEqual([]);
+  },
+);
+
+test('cancel of a retrying job, and of one in the timers', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  const queue = await retrying(world, 'a');
+  expect(await queue.cancel('a')).toEqual({ where: 'queue' });
+  expect(await placesOf(queue, 'a')).toEqual(['none']);
+  await queue.add('x', {}, { jobId: 'b', delay: HOUR });
+  expect(await queue.cancel('b')).toEqual({ where: 'timers' });
+});
+
+test('a stock worker’s run: cancel and pause say that they cannot, update and reschedule that it is too late', async ({
+  task,
+}) => {
+  const world = new DependencyWorld(task);
+  const queue = await running(world, 'a');
+  await expect(queue.cancel('a')).rejects.toMatchObject({ code: 'UNSUPPORTED', field: 'jobId' });
+  await expect(queue.pauseJob('a')).rejects.toMatchObject({ code: 'UNSUPPORTED' });
+  await expect(queue.updateJob('a', { data: {} })).rejects.toMatchObject({
+    code: 'CONFLICT',
+    retryable: false,
+  });
+  await expect(queue.changeDelay('a', 5)).rejects.toMatchObject({ code: 'CONFLICT' });
+  await expect(queue.resumeJob('a')).rejects.toMatchObject({ code: 'CONFLICT' });
+});
+
+test('a run of our worker is asked: a field of its hash, and a hint', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  const queue = await running(world, 'a');
+  const { client, keys } = queue.backend.shard;
+  await client.hset(queue.backend.toKey('a'), 'carillon:worker', '{"id":"w"}');
+  const subscriber = client.duplicate();
+  onTestFinished(() => subscriber.disconnect());
+  const hints: unknown[] = [];
+  subscriber.on('message', (_channel, text) => hints.push(JSON.parse(text)));
+  await subscriber.subscribe(`${keys.tag}:runs`);
+  expect(await queue.cancel('a', { reason: 'enough' })).toEqual({ where: 'worker' });
+  expect(JSON.parse((await client.hget(queue.backend.toKey('a'), 'carillon:asked')) ?? '')).toMatchObject({
+    verb: 'cancel',
+    reason: 'enough',
+  });
+  await eventually(() => hints.length === 1);
+  expect(hints).toEqual([{ queue: 'q', runId: 'a', verb: 'cancel' }]);
+});
+
+test('an ended job can be changed no more', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  const queue = world.queue();
+  await world.worker();
+  await queue.add('x', {}, { jobId: 'a' });
+  await eventually(async () => (await placesOf(queue, 'a'))[0] === 'completed');
+  const changes = [
+    () => queue.cancel('a'),
+    () => queue.pauseJob('a'),
+    () => queue.updateJob('a', { data: 1 }),
+    () => queue.changeDelay('a', 5),
+  ];
+  for (const change of changes) await expect(change()).rejects.toMatchObject({ code: 'CONFLICT' });
+});
+
+test.for([
+  ['wait', {}],
+  ['prioritized', { priority: 5 }],
+] as const)(
+  'pause in %s takes it out of the queue, resume puts it back, with its payload',
+  async ([place, opts], { task }) => {
+    const world = new DependencyWorld(task);
+    const queue = world.queue();
+    await queue.add('x', { v: 1 }, { jobId: 'a', attempts: 3, ...opts });
+    expect(await queue.pauseJob('a', { note: 'wait for the invoice' })).toEqual({ where: 'queue' });
+    expect(await placesOf(queue, 'a')).toEqual([]);
+    const { record } = await queue.backend.scripts.get('q', 'a');
+    expect(record).toMatchObject({ state: 'paused', note: 'wait for the invoice', data: '{"v":1}' });
+    expect((await world.admin().doctor()).findings.filter(({ severity }) => severity === 'error')).toEqual(
+      [],
+    );
+    await world.worker();
+    await queue.updateJob('a', { data: { v: 2 } });
+    await queue.resumeJob('a');
+    await eventually(async () => (await placesOf(queue, 'a'))[0] === 'completed');
+    expect(await queue.getJob('a')).toMatchObject({ data: { v: 2 }, opts: { attempts: 3, ...opts } });
+    expect(place).toBeDefined();
+    expect(await queue.getJobCountByTypes('delayed')).toBe(0);
+  },
+);
+
+test('pause of a retrying job keeps its attempts: resumed it waits for the second one', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  const queue = await retrying(world, 'a');
+  await queue.pauseJob('a');
+  expect(await placesOf(queue, 'a')).toEqual([]);
+  await queue.resumeJob('a');
+  expect(await placesOf(queue, 'a')).toEqual(['delayed']);
+  expect(await queue.getJob('a')).toMatchObject({ attemptsMade: 1, failedReason: 'once' });
+  await queue.pauseJob('a');
+  await (await queue.getJob('a'))?.promote();
+  expect(await placesOf(queue, 'a')).toEqual(['wait']);
+});
+
+test('a job taken aside: cancelled nothing is left of it; removed by hand it is dispatched anew', async ({
+  task,
+}) => {
+  const world = new DependencyWorld(task);
+  await world.scheduler();
+  const queue = world.queue();
+  await queue.add('x', {}, { jobId: 'a' });
+  await queue.pauseJob('a');
+  await queue.cancel('a');
+  expect(await placesOf(queue, 'a')).toEqual(['none']);
+  await queue.add('x', { v: 1 }, { jobId: 'b' });
+  await queue.pauseJob('b');
+  await queue.backend.shard.client.del(queue.backend.toKey('b'));
+  await queue.resumeJob('b');
+  await eventually(async () => (await placesOf(queue, 'b'))[0] === 'wait');
+});
+
+test('reschedule of a queued job: it leaves the queue and runs at its new time; of a retrying one: now', async ({
+  task,
+}) => {
+  const world = new DependencyWorld(task);
+  const queue = await retrying(world, 'late');
+  await queue.add('x', {}, { jobId: 'early' });
+  const before = Date.now();
+  expect(await queue.rescheduleJob('early', before + 700)).toEqual({ where: 'queue' });
+  expect(await placesOf(queue, 'early')).toEqual(['delayed']);
+  expect(await queue.changeDelay('late', 0)).toEqual({ where: 'queue' });
+  expect(await placesOf(queue, 'late')).toEqual(['wait']);
+  await world.worker();
+  await eventually(() => world.started.includes('q:early'));
+  expect(Date.now()).toBeGreaterThanOrEqual(before + 690);
+  expect(world.started).toEqual(['q:late', 'q:early']);
+});
+
+test('update of a queued job: name, data, options and place in the queue', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  const queue = world.queue();
+  await queue.add('x', { v: 1 }, { jobId: 'a', deduplication: { id: 'd' } });
+  expect(
+    await queue.updateJob('a', { name: 'y', data: { v: 2 }, opts: { attempts: 4, priority: 7 } }),
+  ).toEqual({
+    where: 'queue',
+  });
+  expect(await placesOf(queue, 'a')).toEqual(['prioritized']);
+  const job = await queue.getJob('a');
+  expect(job).toMatchObject({
+    name: 'y',
+    data: { v: 2 },
+    priority: 7,
+    deduplicationId: 'd',
+    opts: { attempts: 4 },
+  });
+  expect((await queue.add('x', {}, { jobId: 'b', deduplication: { id: 'd' } })).id).toBe('a');
+});
+
+test('by filter: a dry run changes nothing; then in slices, wherever they are', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  const queue = world.queue();
+  await queue.addBulk(
+    Array.from({ length: 120 }, (_, i) => ({
+      name: i % 2 === 0 ? 'even' : 'odd',
+      data: {},
+      opts: { jobId: `j${i}`, ...(i < 60 ? { delay: HOUR } : {}), ...(i >= 100 ? { priority: 1 } : {}) },
+    })),
+  );
+  const dry = await queue.changeJobs('pause', { name: 'even' }, { dryRun: true });
+  expect(dry.jobs).toHaveLength(60);
+  expect(new Set(dry.jobs.map(({ state }) => state))).toEqual(new Set(['scheduled', 'dispatched']));
+  expect(await queue.getJobCountByTypes('waiting', 'prioritized')).toBe(60);
+  const paused = await queue.changeJobs('pause', { name: 'even' }, { note: 'quiet' });
+  expect(paused.jobs.filter(({ done }) => done)).toHaveLength(60);
+  expect(await queue.getJobCountByTypes('waiting', 'prioritized')).toBe(30);
+  expect((await queue.changeJobs('resume', {}, {})).jobs).toHaveLength(60);
+  expect(await queue.getJobCountByTypes('waiting', 'prioritized')).toBe(60);
+  const some = await queue.changeJobs('cancel', { states: ['scheduled'], text: 'J1' }, { limit: 5 });
+  expect(some).toMatchObject({ more: true });
+  expect(some.jobs.every(({ done, id }) => done && id.startsWith('j1'))).toBe(true);
+  await expect(queue.changeJobs('cancel', { states: ['nowhere' as never] })).rejects.toMatchObject({
+    field: 'filter.states',
+  });
+  await expect(queue.changeJobs('reschedule', {})).rejects.toMatchObject({ field: 'delay' });
+});
+
+test('B56 a job that fell due while it was paused runs once when it is resumed, also after a new scheduler', async ({
+  task,
+}) => {
+  const world = new DependencyWorld(task);
+  const first = await world.scheduler();
+  await world.worker();
+  const queue = world.queue();
+  await queue.add('x', {}, { jobId: 'due', delay: 300 });
+  await queue.pauseJob('due');
+  await queue.add('x', {}, { jobId: 'other', delay: 400 });
+  await eventually(() => world.started.includes('q:other'));
+  await first.stop();
+  await world.scheduler();
+  expect(world.started).toEqual(['q:other']);
+  await queue.resumeJob('due');
+  await eventually(() => world.started.includes('q:due'));
+  expect(world.started).toEqual(['q:other', 'q:due']);
+});
+
+test('B58 rescheduled from 5 minutes to 100,000 s after a minute: once, at the new time', async ({
+  task,
+}) => {
+  const world = new DependencyWorld(task);
+  const queue = world.queue();
+  const { scheduledFor: old } = await queue.add('x', {}, { jobId: 'a', delay: 300_000 });
+  await queue.changeDelay('a', 100_000_000);
+  const { record } = await queue.backend.scripts.get('q', 'a');
+  const at = record?.kind === 'job' ? record.at : 0;
+  expect(at).toBeGreaterThanOrEqual(old - 300_000 + 100_000_000);
+  expect(await queue.getJobCountByTypes('delayed')).toBe(1);
+});
+
+test('B58 rescheduled and cancelled within 20 ms of the due time: one run at most, as the answer says', async ({
+  task,
+}) => {
+  const world = new DependencyWorld(task);
+  await world.scheduler();
+  const queue = world.queue();
+  const COUNT = 300;
+  const at = Date.now() + 1500;
+  await queue.addBulk(
+    Array.from({ length: COUNT }, (_, i) => ({ name: 'x', data: {}, opts: { jobId: `r${i}`, at } })),
+  );
+  await queue.addBulk(
+    Array.from({ length: COUNT }, (_, i) => ({ name: 'x', data: {}, opts: { jobId: `c${i}`, at } })),
+  );
+  await eventually(() => Date.now() >= at - 20, { every: 1 });
+  const where = { rescheduled: new Map<string, string>(), cancelled: new Map<string, string>() };
+  await Promise.all(
+    Array.from({ length: COUNT }, async (_, i) => {
+      where.rescheduled.set(`r${i}`, (await queue.changeDelay(`r${i}`, 300)).where);
+      where.cancelled.set(`c${i}`, (await queue.cancel(`c${i}`)).where);
+    }),
+  );
+  // No worker was there: each was either moved or taken back, in the timers or in the queue.
+  await world.worker();
+  await eventually(() => world.started.length >= COUNT);
+  await eventually(async () => (await queue.getJobCountByTypes('waiting', 'active', 'delayed')) === 0);
+  expect(world.started.filter((id) => id.startsWith('q:c'))).toEqual([]);
+  expect(new Set(world.started).size).toBe(COUNT);
+  expect(world.started).toHaveLength(COUNT);
+  expect([...where.rescheduled.values(), ...where.cancelled.values()].every((w) => w !== 'worker')).toBe(
+    true,
+  );
+});
