@@ -12,7 +12,7 @@ RUN npm ci --no-audit --no-fund
 
 FROM packages AS test
 COPY . .
-RUN ./scripts/setup.sh && rm -rf /var/lib/apt/lists/*
+RUN ./scripts/setup.sh redis etcd postgres faketime && rm -rf /var/lib/apt/lists/*
 CMD ["./scripts/test.sh"]
 
 FROM packages AS build

@@ -29,5 +29,7 @@ if leaves then
 end
 redis.call('ZADD', beats, now, id)
 redis.call('HSET', workers, id, ARGV[4])
+-- A queue that never had a timer is known from now on: its dead letters are told too.
+redis.call('HSETNX', tag .. ':queues', cjson.decode(ARGV[4]).queue .. ':scheduled', 0)
 for name, effects in pairs(cjson.decode(ARGV[5])) do redis.call('HSET', tag .. ':effects', name, effects) end
 return { 'OK', redis.call('HGET', drains, id) or '', now }

@@ -19,6 +19,7 @@
 --- @include "ledger"
 --- @include "open-runs"
 --- @include "run-place"
+--- @include "follow"
 
 local now = clockNow()
 local record, reply = openRecord(now)
@@ -33,10 +34,15 @@ writeSpent(tag, bucket, identity, now, schedule and ENDED_DELETED or ENDED_CANCE
 writeHistory(tag, now, identity, schedule and record.cur or record.at, schedule and 'deleted' or 'cancelled', ARGV[7])
 if not schedule then watch.latch(tag, identity, 'cancelled', ARGV[7], now) end
 if schedule then
+  if record.after then follow.finish(tag, identity, (follow.parentsOf(queueName, record.policies))) end
   local queue = openQueue(base, queueName)
   if ARGV[9] == '1' and not queue.broken then
     local entry = { queue = queue, id = jobId, identity = identity }
-    for _, run in ipairs(record.open) do withdraw(tag, entry, record, run, now, 'deleted') end
+    for _, run in ipairs(record.open) do
+      if not withdraw(tag, entry, record, run, now, 'deleted') then
+        askWorker(tag, queueName, queue.prefix, runIdOf(jobId, run), 'cancel', 'deleted', now)
+      end
+    end
   end
   redis.call('UNLINK', tag .. ':ledger:' .. identity)
 end

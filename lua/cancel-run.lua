@@ -24,7 +24,10 @@ local now = clockNow()
 local queue = openQueue(base, queueName)
 local place, reply = openRun(tag, layout, bucket, identity, queue, jobId, request)
 if not place then return reply end
-if place == 'active' then return askWorker(tag, queueName, queue.prefix, jobId, 'cancel', ARGV[7], now) end
+if place == 'active' then
+  if not askWorker(tag, queueName, queue.prefix, jobId, 'cancel', ARGV[7], now) then return { 'STOCK_WORKER' } end
+  return { 'ASKED', '', now }
+end
 local _, mark = runPlace.options(queue.prefix, jobId)
 local at = tonumber(string.match(mark or '', ' (%d+) ')) or tonumber(rcall('HGET', queue.prefix .. jobId, 'timestamp')) or now
 runPlace.leave(queue.prefix, jobId, place)

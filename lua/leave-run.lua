@@ -45,9 +45,10 @@ local _, mark = runPlace.options(queue.prefix, runId)
 local at = tonumber(string.match(mark or '', ' (%d+) ')) or tonumber(rcall('HGET', key, 'timestamp')) or now
 runPlace.drop(queue.prefix, runId)
 rcall('XADD', queue.events, 'MAXLEN', '~', maxEventsOf(queue), '*', 'event', 'removed', 'jobId', runId, 'prev', 'active')
--- Its id is free again.
+-- Its id is free again; a late repeat of the submit is answered as before.
 local short = readSpent(tag, bucket, identity, true) and true or false
-writeSpent(tag, bucket, identity, now, ENDED_CANCELLED, '', short)
+local _, _, requests = readSpent(tag, bucket, identity, short)
+writeSpent(tag, bucket, identity, now, ENDED_CANCELLED, requests or '', short)
 writeHistory(tag, now, identity, at, 'cancelled', reason)
 watch.latch(tag, identity, 'cancelled', reason, now)
 return { 'OK' }

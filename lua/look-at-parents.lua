@@ -56,6 +56,15 @@ collect('failed', 'dead')
 -- 2. The looks that are due.
 local looked, released, ended = 0, 0, {}
 
+-- A schedule whose run waits for this one is served at once, not at its next look.
+local function bringForward(follower)
+  local bucket = watch.bucketOf(follower)
+  local read, record = pcall(decodeRecord, redis.call('HGET', tag .. ':' .. bucket .. ':jobs', follower) or '')
+  if not read or record.kind ~= KIND_SCHEDULE or record.state ~= STATE_SCHEDULED or #record.waiting == 0 or record.check <= now then return end
+  record.check = now
+  storePending(tag, bucket, follower, record, now)
+end
+
 local function tell(identity, latched)
   local outcome, at, told, reason = string.match(latched, '^(%l+)|(%d+)|([^|]*)|(.*)$')
   local children = tag .. ':children:' .. identity
@@ -71,6 +80,10 @@ local function tell(identity, latched)
       end
     end
     told = page[1] == '0' and '*' or page[1]
+    local schedule = string.match(identity, '^(.+)@%d+')
+    if schedule then
+      for _, follower in ipairs(redis.call('SMEMBERS', tag .. ':followers:' .. schedule)) do bringForward(follower) end
+    end
     redis.call('HSET', tag .. ':' .. watch.bucketOf(identity) .. ':outcomes', identity, outcome .. '|' .. at .. '|' .. told .. '|' .. reason)
     return told == '*' and at + keep or now
   end

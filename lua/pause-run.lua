@@ -27,7 +27,10 @@ local now = clockNow()
 local queue = openQueue(base, queueName)
 local place, reply = openRun(tag, layout, bucket, identity, queue, jobId, request)
 if not place then return reply end
-if place == 'active' then return askWorker(tag, queueName, queue.prefix, jobId, 'pause', ARGV[7], now) end
+if place == 'active' then
+  if not askWorker(tag, queueName, queue.prefix, jobId, 'pause', ARGV[7], now) then return { 'STOCK_WORKER' } end
+  return { 'ASKED', '', now }
+end
 if place == 'waiting-children' then return { 'NOT_WAITING', place } end
 local delayed = place == 'delayed' and rcall('ZSCORE', queue.prefix .. 'delayed', jobId)
 local record, text = asideRecord(tag, queue, bucket, identity, jobId, delayed and math.floor(delayed / 4096), request, ARGV[7], now)

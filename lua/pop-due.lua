@@ -19,19 +19,19 @@ local startedAt = redis.call('TIME')
 --- @include "index"
 --- @include "pending"
 --- @include "dedup-hand-over"
---- @include "fence"
---- @include "fence-order"
---- @include "owned"
---- @include "quarantine"
 --- @include "our-run"
---- @include "plain-tick"
---- @include "judge-due"
 -- In blocks: a Lua function may have 200 locals, and of these few are called here.
 local serve, dueHeads, takeRecords
 do
 --- @include "serve-schedule"
   serve = serveSchedule
 end
+--- @include "fence"
+--- @include "fence-order"
+--- @include "owned"
+--- @include "quarantine"
+--- @include "plain-tick"
+--- @include "judge-due"
 do
 --- @include "take-due"
   dueHeads, takeRecords = findDue, takeDue

@@ -3,7 +3,7 @@
 -- flags    deny-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 definition json; 8 name text; 9 data json; 10 options json; 11 policies json
--- returns  OK record now | CONFLICT | RETRY now last | NOT_FOUND | ID_IN_USE | WRONG_LAYOUT | BAD_RECORD
+-- returns  OK record now | CONFLICT | RETRY now last | NOT_FOUND | ID_IN_USE | UNKNOWN_PARENT identity | CYCLE identity | WRONG_LAYOUT | BAD_RECORD
 -- cost     O(log N)
 -- definition: inc, ver ("" to create), last, asOf, anchor, cur, curFire, next, nextFire, keepTicks, ends,
 -- overdueTo, overdueReason, grace, missed, overlap,
@@ -19,6 +19,8 @@
 --- @include "pending"
 --- @include "ledger"
 --- @include "edit"
+--- @include "follow"
+--- @include "follow-refusal"
 
 -- The client computed its ticks from a TIME that it read; too old an answer is computed again.
 local STALE = 10000
@@ -43,6 +45,10 @@ local _, _, spentRequests, spentLast = readSpent(tag, bucket, identity, false)
 -- This very call created it, and somebody deleted it since.
 if not record and spentRequests and answeredBefore(spentRequests, request) then return { 'NOT_FOUND' } end
 if math.abs(now - wanted.asOf) > STALE then return { 'RETRY', now, spentLast or 0 } end
+
+local parents = follow.parentsOf(queueName, ARGV[11])
+local refused = #parents > 0 and followRefusal(tag, identity, parents)
+if refused then return refused end
 
 if not record then
   if wanted.cur > 0 and wanted.cur <= (spentLast or 0) then return { 'RETRY', now, spentLast } end
@@ -80,6 +86,9 @@ if record.keptRows ~= wanted.keptRows then
   record.keptRows, record.rows = wanted.keptRows, 0
 end
 record.priority, record.lifo = wanted.priority, wanted.lifo
+if record.after then follow.finish(tag, identity, (follow.parentsOf(queueName, record.policies))) end
+record.after = #parents > 0
+follow.begin(tag, identity, parents)
 record.name, record.data, record.opts, record.policies = ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 record.requests = rememberRequest(record.requests, request, ANSWER_OK)
 storePending(tag, bucket, identity, record, now)

@@ -4,6 +4,7 @@
 #   scripts/setup.sh                  everything: redis-server, etcd, npm packages, build
 #   scripts/setup.sh redis            only what running needs: redis-server, npm packages, build
 #   scripts/setup.sh etcd             only what several schedulers need: etcd, npm packages, build
+#   scripts/setup.sh postgres         only what the tests of the outbox need: PostgreSQL, npm packages, build
 #   scripts/setup.sh faketime         only libfaketime, for the tests of a wall clock that leaps, npm packages, build
 #   scripts/setup.sh --no-build ...   the same without the build
 #
@@ -16,9 +17,9 @@ PARTS=''
 for argument in "$@"; do
   case $argument in
     --no-build) BUILD=no ;;
-    redis | etcd | faketime) PARTS="$PARTS $argument" ;;
+    redis | etcd | postgres | faketime) PARTS="$PARTS $argument" ;;
     *)
-      echo "setup: unknown argument '$argument'. Use: scripts/setup.sh [--no-build] [redis] [etcd] [faketime]" >&2
+      echo "setup: unknown argument '$argument'. Use: scripts/setup.sh [--no-build] [redis] [etcd] [postgres] [faketime]" >&2
       exit 2
       ;;
   esac
@@ -120,6 +121,15 @@ setup_etcd() {
     3.[4-9].* | 3.[1-9][0-9]*.* | [4-9].*) say "$binary $version" ;;
     *) fail "$binary has version '$version'; Carillon needs 3.4 or later. Name a newer one in CARILLON_ETCD_SERVER" ;;
   esac
+}
+
+# Only tests need it. They start servers of their own with its binaries, which Debian keeps out of PATH.
+setup_postgres() {
+  if ! has initdb && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && [ -z "${CARILLON_TEST_POSTGRES_BIN:-}" ]; then
+    install_package postgres postgresql postgresql-server postgresql postgresql
+    say 'a package may have started a PostgreSQL of its own on port 5432; Carillon neither uses nor needs it'
+  fi
+  say "postgres $(ls /usr/lib/postgresql 2>/dev/null | sort -n | tail -n 1)"
 }
 
 # Nothing that runs needs it: where no package manager has it, its test is skipped.

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 
-./scripts/setup.sh redis etcd faketime
+./scripts/setup.sh redis etcd postgres faketime
 
 # The packed tarball on every supported line of Node. npm's node-<platform>-<arch> packages bring the binaries.
 for version in 20.0 22 24; do

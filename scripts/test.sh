@@ -22,7 +22,7 @@ step() {
   fi
 }
 
-step set-up ./scripts/setup.sh --no-build redis etcd faketime
+step set-up ./scripts/setup.sh --no-build redis etcd postgres faketime
 if [ "$BROKEN" != 0 ]; then
   echo '0 passed, 1 failed'
   exit 1

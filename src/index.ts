@@ -2,6 +2,13 @@ export { Admin, type QueueSummary } from './client/admin.js';
 export type { JobListOptions, ListedJob, ListOptions, Page, QuarantinedJob } from './client/admin-listing.js';
 export type { AdminOptions } from './client/admin-options.js';
 export type { CalendarChange, CalendarInfo, Calendars } from './client/calendars.js';
+export type {
+  DeadChange,
+  DeadFilter,
+  DeadLetter,
+  DeadLetterDetails,
+  RequeueOptions,
+} from './client/dead-letters.js';
 export type { DoctorOptions, DoctorReport } from './client/doctor.js';
 export type { ClusterLook, ClusterMember, ClusterTerm } from './client/doctor-cluster.js';
 export type { DoctorCheck, Finding, Severity } from './client/doctor-finding.js';
@@ -17,7 +24,6 @@ export type {
   JobVerb,
 } from './client/job-control-many.js';
 export type { GraphNodeInfo } from './client/job-graph.js';
-export type { BackoffOptions } from './client/job-option-values.js';
 export type { JobOptions } from './client/job-options.js';
 export type { ParentJob, ParentOptions } from './client/job-parents.js';
 export type { BulkJob } from './client/producer.js';
@@ -28,11 +34,13 @@ export type { BackfillRange, ScheduleHandle } from './client/schedule-handle.js'
 export type { ScheduleInfo } from './client/schedule-info.js';
 export type { ChangedSchedule, ChangeManyOptions, ChangeVerb } from './client/schedules.js';
 export type { ScheduleTemplate } from './client/schedules-port.js';
+export type { DurabilityOptions } from './config/durability-options.js';
 export type { SchedulerOptions } from './config/scheduler-options.js';
 export type { Effects } from './config/worker-options.js';
 export type { CalendarDate, CalendarEntry } from './domain/calendar.js';
 export { type CrontabLine, type CrontabOptions, parseCrontab } from './domain/crontab.js';
-export { CarillonError, type ErrorCode, isCarillonError } from './domain/errors.js';
+export type { DeadReason } from './domain/dead-reason.js';
+export { type BulkItem, CarillonError, type ErrorCode, isCarillonError } from './domain/errors.js';
 export type { Exclusion, OnExcluded } from './domain/exclusions-definition.js';
 export type { ExcludedTicks, ExplainedTick } from './domain/exclusions-explain.js';
 export { nextFireTimes } from './domain/fire-times.js';
@@ -40,6 +48,10 @@ export type { LoadForecast, QueueLoad } from './domain/forecast.js';
 export type { Contributor, FlattenedPeak, Peak } from './domain/forecast-peaks.js';
 export type { PreviewedTime } from './domain/preview.js';
 export type { ScheduleDefinition } from './domain/schedule.js';
+export { Outbox, type OutboxOptions, type OutboxRow, type OutboxTransaction } from './outbox/outbox.js';
+export { OutboxRelay, type RelayReport } from './outbox/relay.js';
+export type { OutboxRelayOptions } from './outbox/relay-options.js';
+export { outboxSql } from './outbox/table.js';
 export { UnrecoverableError } from './queue/bullmq.js';
 export { Job } from './queue/job.js';
 export type { SubmitAnswer } from './redis/submit-batch.js';

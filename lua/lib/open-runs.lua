@@ -1,6 +1,7 @@
 -- Which runs of a schedule are open: in BullMQ, and not finished. A run that waits for its retry is open; one that was
 -- removed is not.
 --- @include "bullmq/removeJobKeys"
+--- @include "run-ask"
 
 -- Whether one more run may be open.
 local function hasRoom(record)
@@ -56,8 +57,8 @@ local function withdraw(tag, entry, record, run, now, reason)
   return true
 end
 
--- cancelOther with plain workers: runs that no worker has fetched, in the queue or waiting here, give way to the tick
--- that comes; a run that a worker has does not.
+-- cancelOther: runs that no worker has fetched, in the queue or waiting here, give way to the tick that comes; the worker
+-- that has one is asked to stop, if it is one of ours. The tick waits until it has.
 local function makeRoom(tag, entry, record, now)
   local ticks, others, open = {}, {}, {}
   for _, run in ipairs(record.waiting) do
@@ -74,6 +75,9 @@ local function makeRoom(tag, entry, record, now)
     end
   end
   record.open = open
+  for i = 1, math.min(tooMany, #open) do
+    askWorker(tag, entry.queueName, entry.queue.prefix, runIdOf(entry.id, open[i]), 'cancel', 'overlap', now)
+  end
   if #open + #others >= record.maxOpen then return end
   for _, run in ipairs(ticks) do
     writeRow(tag, entry.identity, record, { at = run.at, what = 'cancelled', now = now, reason = 'overlap' })

@@ -1,6 +1,9 @@
 -- The short way of a plain tick, most of what schedules do: due and not missed, its next one known, no run waits, and no
 -- run of before is in its way. The record is not decoded and packed again: its fixed fields are put anew between what
 -- stays. False sends it the long way, which would judge the same.
+-- In a block of its own: a Lua function may have 200 locals.
+local readPlainTick
+do
 local TICK_FIELDS, TICK_FIELDS_LENGTH = '>I6I6I6I6I6I6I4I4I4I4BBBBBBBI2I3I2I2', 68
 
 -- Whether the one open run has ended; then also the failures in a row, as closeFinished counts them.
@@ -26,7 +29,7 @@ local function openBeside(entry, open, maxConcurrent, maxOpen, failures)
   return '', failed
 end
 
-local function readPlainTick(entry, now)
+function readPlainTick(entry, now)
   local text = entry.text
   if #text < 20 + TICK_FIELDS_LENGTH then return false end
   local head, state, flags, inc, at, p = unpackBytes('>BBBI7I6', text)
@@ -63,4 +66,5 @@ local function readPlainTick(entry, now)
       maxOpen, maxConcurrent, keptRows, pauseAfter, failed, 0, policiesLength, #open, 0)
     .. substring(text, body, openAt - 1) .. open
   return true
+end
 end

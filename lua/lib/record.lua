@@ -1,6 +1,6 @@
 -- The record codec's Lua half; src/redis/record.ts is its other half and documents the layout.
 -- job:      >B format|kind, B state|requests, B flags, I7 inc, I6 at, requests x 8 bytes, B name length, I3 data length,
---           [1: I7 ver] [2: I4 priority + lifo·2^24] [4: I6 timestamp] [16: I2 note length],
+--           [1: I7 ver] [2: I4 priority + lifo·2^24 + after·2^25] [4: I6 timestamp] [16: I2 note length],
 --           name, data, options, note. Flag 8: the options hold deduplication (`de`)
 -- schedule: the same, and after the optional fields
 --           I6 last, I6 cur, I6 curFire, I6 next, I6 nextFire, I6 check, I4 count, I4 rows, I4 grace, I4 run timeout,
@@ -21,6 +21,8 @@ local FLAG_UNSERVED, FLAG_LAST = 8, 32
 local FLAG_DEADLINE = 64
 local MAX_REQUESTS = 4
 local LIFO = 16777216
+-- Beside it, of a schedule: its policies say which schedules it follows.
+local AFTER = 33554432
 -- Milliseconds of inc: inc = ms·1024 + n, see shard.lua.
 local INC_PER_MS = 1024
 
@@ -51,7 +53,7 @@ local function decodeRecord(text)
   local head, state, flags, inc, at, p = unpackBytes('>BBBI7I6', text)
   -- A schedule's table has its size from the start: grown field by field it would be made anew six times over.
   local r = head % 16 == KIND_SCHEDULE and { format = 0, kind = 0, state = 0, flags = 0, inc = 0, at = 0, requests = '', ver = 0, priority = 0,
-    lifo = false, timestamp = false, last = 0, cur = 0, curFire = 0, next = 0, nextFire = 0, check = 0, count = 0, rows = 0, owed = false,
+    lifo = false, after = false, timestamp = false, last = 0, cur = 0, curFire = 0, next = 0, nextFire = 0, check = 0, count = 0, rows = 0, owed = false,
     grace = 0, runTimeout = 0, missed = 0, overlap = 0, maxOpen = 0, maxConcurrent = 0, keptRows = 0, pauseAfter = 0, failures = 0, skips = 0,
     name = '', data = '', opts = '', policies = '', open = false, waiting = false } or {}
   r.flags, r.inc, r.at = flags, inc, at
@@ -74,6 +76,7 @@ local function decodeRecord(text)
     if hasFlag(flags, FLAG_VER) then r.ver, p = unpackBytes('>I7', text, p) end
     if hasFlag(flags, FLAG_PRIORITY) then
       r.priority, p = unpackBytes('>I4', text, p)
+      if r.priority >= AFTER then r.priority, r.after = r.priority - AFTER, true end
       if r.priority >= LIFO then r.priority, r.lifo = r.priority - LIFO, true end
     end
     if hasFlag(flags, FLAG_TIMESTAMP) then
@@ -124,9 +127,9 @@ local function encodeRecord(r)
     flags = flags + FLAG_VER
     optional[#optional + 1] = packBytes('>I7', r.ver)
   end
-  if r.priority > 0 or r.lifo then
+  if r.priority > 0 or r.lifo or r.after then
     flags = flags + FLAG_PRIORITY
-    optional[#optional + 1] = packBytes('>I4', r.priority + (r.lifo and LIFO or 0))
+    optional[#optional + 1] = packBytes('>I4', r.priority + (r.lifo and LIFO or 0) + (r.after and AFTER or 0))
   end
   if r.timestamp ~= math.floor(r.inc / INC_PER_MS) then
     flags = flags + FLAG_TIMESTAMP

@@ -3,6 +3,7 @@
 --- @include "ledger"
 --- @include "open-runs"
 --- @include "our-run"
+--- @include "follow-tick"
 -- Plain workers tell nobody that a run ended: a schedule whose runs wait for that is looked at again and again (ms), the
 -- less often the longer the newest open run has been open, so that a queue without workers costs little.
 local LOOK_MIN, LOOK_MAX, LOOK_PART = 250, 15000, 8
@@ -43,6 +44,8 @@ local function nextLook(record, now)
   local newest = 0
   for _, run in ipairs(record.open) do newest = math.max(newest, run.since) end
   local age = #record.open > 0 and now - newest or 0
+  -- It waits for another schedule's run, whose end brings it forward.
+  if record.after and #record.open == 0 then age = now - record.waiting[1].since end
   return now + math.floor(math.max(LOOK_MIN, math.min(age / LOOK_PART, LOOK_MAX)))
 end
 
@@ -97,10 +100,20 @@ local function serveSchedule(tag, namespace, entry, record, now, trouble)
     note(run, 'skipped', reason)
   end
 
+  -- run, wait for the runs that it follows, or skip and why. Runs that a person asked for follow nothing.
+  local function followed(run)
+    if not record.after or (run.kind ~= RUN_TICK and run.kind ~= RUN_CATCH_UP) then return 'run' end
+    return follow.judge(tag, entry, record, run.at)
+  end
+
   local function serveTick()
     local run = { at = record.cur, since = now, kind = RUN_TICK, suffix = '', pending = true }
     if record.overlap == OVERLAP_CANCEL_OTHER then makeRoom(tag, entry, record, now) end
     local verdict = judgeTick(record)
+    if verdict == 'start' then
+      local what, why = followed(run)
+      verdict = (what == 'run' and 'start') or (what == 'wait' and 'buffer') or why
+    end
     local comes = verdict == 'buffer'
     if verdict == 'buffer' then
       record.waiting[#record.waiting + 1] = run
@@ -128,7 +141,17 @@ local function serveSchedule(tag, namespace, entry, record, now, trouble)
     trouble[#trouble + 1] = 'PAUSED ' .. entry.identity .. ' ' .. record.note
     return started, nil
   end
-  while not problem and #record.waiting > 0 and mayStart(record, record.waiting[1]) do start(table.remove(record.waiting, 1)) end
+  while not problem and #record.waiting > 0 and mayStart(record, record.waiting[1]) do
+    local what, why = followed(record.waiting[1])
+    if what == 'wait' then break end
+    local run = table.remove(record.waiting, 1)
+    if what == 'run' then
+      start(run)
+    else
+      skip(run, why)
+      uncount(record, run)
+    end
+  end
   if not problem and record.cur > 0 and record.curFire <= now and not hasFlag(record.flags, FLAG_OVERDUE) then serveTick() end
   record.check = nextLook(record, now)
   return started, problem

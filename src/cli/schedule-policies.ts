@@ -16,6 +16,9 @@ export interface PolicyFlags {
   runTimeout?: string;
   pauseOnFailure?: string;
   keepRuns?: string;
+  after?: string[];
+  onParentFailed?: NonNullable<ScheduleDefinition['onParentFailed']>;
+  onParentSkipped?: NonNullable<ScheduleDefinition['onParentSkipped']>;
   tag?: string[];
 }
 
@@ -40,6 +43,13 @@ export function addPolicyOptions(command: Command): Command {
     )
     .option('--pause-on-failure <count>', 'pause after so many failed runs in a row (default: never)')
     .option('--keep-runs <count>', 'rows of its ledger, 0 to 255 (default: 50)')
+    .option(
+      '--after <schedule>',
+      'each tick follows this one’s run of the same time; may be given again',
+      collect,
+    )
+    .option('--on-parent-failed <policy>', 'when that failed: skip or run (default: skip)')
+    .option('--on-parent-skipped <policy>', 'when that was skipped: skip or run (default: skip)')
     .option('--tag <word>', 'a word to find it by; may be given again', collect);
 }
 
@@ -62,6 +72,9 @@ export function toPolicies(flags: PolicyFlags): Omit<ScheduleDefinition, 'cron' 
     runTimeout: duration('run-timeout', flags.runTimeout),
     pauseOnFailure: count('pause-on-failure', flags.pauseOnFailure, 1, 255),
     keepRuns: count('keep-runs', flags.keepRuns, 0, 255),
+    after: flags.after,
+    onParentFailed: flags.onParentFailed,
+    onParentSkipped: flags.onParentSkipped,
     tags: flags.tag,
   };
 }

@@ -14,7 +14,7 @@ SIGTERM or SIGINT; then it finishes what it is doing and hands over what it lead
 does not answer yet is waited for, ten seconds.
 Each option may also be set as CARILLON_TTL, CARILLON_POLL_INTERVAL, CARILLON_DUPLICATE_WINDOW,
 CARILLON_MEMORY_HEADROOM, CARILLON_ALLOW_VOLATILE, CARILLON_TAKE_OVER, CARILLON_INSTANCE_ID, CARILLON_PARTITIONS,
-CARILLON_SETTLE, CARILLON_ON_ETCD_LOSS, or under "scheduler" in the file of --config (ttl, pollInterval, …); those of etcd
+CARILLON_SETTLE, CARILLON_ON_ETCD_LOSS, CARILLON_ON_DEAD, or under "scheduler" in the file of --config (ttl, pollInterval, …); those of etcd
 as CARILLON_ETCD, CARILLON_ETCD_CA, …, or under "etcd" (hosts, tls, username, password, callTimeout).
 CARILLON_LOG_LEVEL sets what is logged on standard error.
 
@@ -38,6 +38,7 @@ export function addScheduler(program: Command): void {
     .option('--poll-interval <duration>', 'the longest sleep between two looks (default: 1s)')
     .option('--duplicate-window <duration>', 'how long an ended id answers `fired` (default: 1h)')
     .option('--memory-headroom <bytes>', 'records still dispatched at maxmemory (default: 8388608)')
+    .option('--on-dead <url>', 'post each run that dies there, as JSON, at least once (default: nowhere)')
     .option('--allow-volatile', 'serve a Redis that may lose jobs')
     .option('--take-over', 'without etcd: take the leadership at the start, whoever holds it')
     .option('--instance-id <text>', 'this process among others (default: host, pid and a random part)')
@@ -57,6 +58,7 @@ interface Flags {
   allowVolatile?: boolean;
   takeOver?: boolean;
   instanceId?: string;
+  onDead?: string;
 }
 
 async function serve(flags: Flags, command: Command): Promise<void> {

@@ -36,6 +36,7 @@ export const SCHEDULER_SETTINGS = {
   settle: { variable: 'CARILLON_SETTLE', kind: 'text' },
   onEtcdLoss: { variable: 'CARILLON_ON_ETCD_LOSS', kind: 'text' },
   instanceId: { variable: 'CARILLON_INSTANCE_ID', kind: 'text' },
+  onDead: { variable: 'CARILLON_ON_DEAD', kind: 'text' },
 } as const;
 
 const DEFAULT_REDIS = 'redis://127.0.0.1:6379';
@@ -49,6 +50,7 @@ const VARIABLES = [
   'CARILLON_NAMESPACE',
   'CARILLON_CONFIG',
   'CARILLON_LOG_LEVEL',
+  'CARILLON_DATABASE_URL',
   'CARILLON_REDIS_SERVER',
   'CARILLON_ETCD_SERVER',
   ...ETCD_VARIABLES,

@@ -22,12 +22,18 @@ export type KeyKind =
         | 'looks'
         | 'latch:dependencies'
         | 'latch:processed'
-        | 'latch:failed';
+        | 'latch:failed'
+        | 'workers'
+        | 'beats'
+        | 'drains'
+        | 'effects'
+        | 'dead-told';
     }
   | { type: KeyType; part: 'bucket'; bucket: number }
   | { type: KeyType; part: 'spent' | 'spentShort'; bucket: number; generation: number }
   | { type: KeyType; part: 'dedup'; queue: string }
-  | { type: KeyType; part: 'ledger' | 'children'; identity: string }
+  | { type: KeyType; part: 'once' }
+  | { type: KeyType; part: 'ledger' | 'children' | 'followers'; identity: string }
   | { part: 'none' };
 
 type KeyType = 'string' | 'hash' | 'set' | 'zset' | 'stream';
@@ -48,6 +54,11 @@ const ONES = {
   'latch:dependencies': 'set',
   'latch:processed': 'hash',
   'latch:failed': 'hash',
+  workers: 'hash',
+  beats: 'zset',
+  drains: 'hash',
+  effects: 'hash',
+  'dead-told': 'hash',
 } as const;
 const OF_BUCKET: Readonly<Record<string, KeyType>> = {
   jobs: 'hash',
@@ -71,8 +82,12 @@ export function kindOfKey(rest: string): KeyKind | undefined {
   if (rest.startsWith('dedup:') && !rest.slice(6).includes(':') && rest.length > 6) {
     return { type: 'hash', part: 'dedup', queue: rest.slice(6) };
   }
+  if (/^once:[^:]+:./s.test(rest)) return { type: 'string', part: 'once' };
   if (rest.startsWith('ledger:') && rest.indexOf(':', 7) > 7) {
     return { type: 'hash', part: 'ledger', identity: rest.slice(7) };
+  }
+  if (rest.startsWith('followers:') && rest.indexOf(':', 10) > 10) {
+    return { type: 'set', part: 'followers', identity: rest.slice(10) };
   }
   if (rest.startsWith('children:') && rest.indexOf(':', 9) > 9) {
     return { type: 'set', part: 'children', identity: rest.slice(9) };
@@ -101,6 +116,8 @@ export interface KeysLook {
   ledgers: string[];
   /** Identities that have children. */
   families: string[];
+  /** Identities of schedules that others follow. */
+  followed: string[];
 }
 
 /** Walks all keys of the database once, by SCAN; those under the tag are held against what is known. */
@@ -112,6 +129,7 @@ export async function checkKeys({ client, keys, findings }: DoctorContext): Prom
     dedupQueues: [],
     ledgers: [],
     families: [],
+    followed: [],
   };
   const head = `${keys.tag}:`;
   const seen = new Set<string>();
@@ -138,6 +156,7 @@ export async function checkKeys({ client, keys, findings }: DoctorContext): Prom
       if (type === kind.type) {
         if (kind.part === 'dedup') look.dedupQueues.push(kind.queue);
         if (kind.part === 'ledger') look.ledgers.push(kind.identity);
+        if (kind.part === 'followers') look.followed.push(kind.identity);
         if (kind.part === 'children') look.families.push(kind.identity);
       } else if (kind.part === 'bucket') look.unreadable.add(kind.bucket);
       else look.unreadableParts.add(kind.part);

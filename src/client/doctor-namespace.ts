@@ -5,6 +5,7 @@ import type { DoctorContext } from './doctor-context.js';
 import { readQueues, suspectCounts, Tally } from './doctor-counts.js';
 import { checkDedup } from './doctor-dedup.js';
 import type { Problem } from './doctor-finding.js';
+import { checkFollowers } from './doctor-followers.js';
 import { checkKeys } from './doctor-keys.js';
 import {
   checkFences,
@@ -98,6 +99,7 @@ export async function examineNamespace(
     found.ledgers.filter((identity) => !found.unreadable.has(bucketOf(identity))),
   );
   await checkParents(context, walk.waiting, found.families);
+  await checkFollowers(context, walk.following, found.followed);
   for (const queue of found.dedupQueues) looked.deduplicated += await checkDedup(context, queue);
   queues.delete('');
   for (const queue of queues) looked.runs += await checkQueue(context, queue);
@@ -112,7 +114,7 @@ async function walkBuckets(context: DoctorContext, countable: boolean) {
   const queues = new Set<string>();
   const parkedQueues = new Map<string, { bucket: number; identity: string }>();
   const earliest: Earliest[] = [];
-  const waiting: string[] = [];
+  const [waiting, following]: [string[], string[]] = [[], []];
   let [records, quarantined, pending, newest] = [0, 0, 0, 0];
   for (const bucket of context.buckets) {
     const look = await lookAtBucket(context, bucket);
@@ -127,6 +129,7 @@ async function walkBuckets(context: DoctorContext, countable: boolean) {
       if (record?.kind !== 'job' && record?.kind !== 'schedule') continue;
       newest = Math.max(newest, record.inc, record.ver);
       if (record.state === 'waiting') waiting.push(identity);
+      if (record.kind === 'schedule' && record.follows.length > 0) following.push(identity);
       if (record.state === 'parked') parkedQueues.set(queue, { bucket, identity });
     }
     for (const problem of judgeQuarantine(look)) findings.add(problem);
@@ -136,7 +139,7 @@ async function walkBuckets(context: DoctorContext, countable: boolean) {
     pending += look.due.size + look.plan.size;
   }
   if (countable) await tally.sample();
-  return { tally, queues, parkedQueues, waiting, earliest, records, quarantined, pending, newest };
+  return { tally, queues, parkedQueues, waiting, following, earliest, records, quarantined, pending, newest };
 }
 
 function judgeQuarantine(look: BucketLook): Problem[] {

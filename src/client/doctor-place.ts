@@ -1,4 +1,5 @@
 import { bucketOf } from '../domain/buckets.js';
+import { identityOf, splitIdentity } from '../domain/ids.js';
 import { compileTimes, type StoredPolicies } from '../domain/schedule.js';
 import { type RecordState, STATES } from '../domain/states.js';
 import { decodeRecord, dueTimeOf, needsPlan, RECORD_FORMAT, type ScheduleRecord } from '../redis/record.js';
@@ -25,6 +26,8 @@ interface ScheduleLook
   asks: boolean;
   /** Runs that wait for their turn. */
   waiting: number;
+  /** Identities of the schedules that it follows. */
+  follows: string[];
   note: string;
   unplannable: string | undefined;
 }
@@ -53,11 +56,24 @@ export function lookAtRecord(identity: string, bytes: Buffer): RecordLook {
       dueAt: dueTimeOf(record) || undefined,
       asks: needsPlan(record),
       waiting: record.waiting.length,
+      follows: record.after ? followedBy(identity, record) : [],
       unplannable: state === 'scheduled' ? whyUnplannable(identity, record) : undefined,
     };
     return { kind: 'schedule', state, inc, ver, last, cur, curFire, next, nextFire, check, note, ...look };
   } catch (error) {
     return { kind: 'unreadable', why: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function followedBy(identity: string, { policies }: ScheduleRecord): string[] {
+  try {
+    const { after = [] } = JSON.parse(policies) as StoredPolicies;
+    const own = splitIdentity(identity).queue;
+    return after.map((one) =>
+      typeof one === 'string' ? identityOf(own, one) : identityOf(one.queue, one.scheduleId),
+    );
+  } catch {
+    return [];
   }
 }
 

@@ -1,22 +1,11 @@
 import { checkBoolean, checkInteger, checkObject, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
-import { type Duration, parseDuration } from '../domain/durations.js';
 import { LONGEST_ID } from '../domain/ids.js';
 import { LAST_INSTANT } from '../domain/instant.js';
-import type { JobsOptions } from '../queue/bullmq.js';
 
 /** Those of BullMQ's options that are objects, or may be. All throw CarillonError INVALID_OPTION, UNSUPPORTED. */
 
 export const ANY_COUNT = Number.MAX_SAFE_INTEGER;
-
-/** BullMQ's backoff, with a ceiling. */
-export type BackoffOptions = Exclude<JobsOptions['backoff'], number | undefined> & {
-  /**
-   * The longest delay, before jitter, of an exponential backoff or a strategy. Workers of BullMQ alone do not read it.
-   * Defaults to `'1d'` for `exponential`, or to `delay` where that is longer; to none for strategies.
-   */
-  cap?: Duration;
-};
 
 /** A number stands for a fixed delay, as in BullMQ. */
 export function checkBackoff(value: unknown): object {
@@ -24,7 +13,7 @@ export function checkBackoff(value: unknown): object {
     return { type: 'fixed', delay: checkInteger('backoff', value, 0, LAST_INSTANT) };
   }
   const backoff = checkObject('backoff', value);
-  rejectUnknown(backoff, ['type', 'delay', 'jitter', 'cap'], 'backoff.');
+  rejectUnknown(backoff, ['type', 'delay', 'jitter', 'maxDelay'], 'backoff.');
   if (typeof backoff.type !== 'string' || backoff.type === '') {
     refuse(
       'backoff.type',
@@ -34,25 +23,12 @@ export function checkBackoff(value: unknown): object {
     );
   }
   if (backoff.delay !== undefined) checkInteger('backoff.delay', backoff.delay, 0, LAST_INSTANT);
-  else if (backoff.type === 'exponential') {
-    refuse('backoff.delay', undefined, 'is what is doubled', 'Give the first delay in ms, such as 1000.');
-  }
+  if (backoff.maxDelay !== undefined) checkInteger('backoff.maxDelay', backoff.maxDelay, 0, LAST_INSTANT);
   const { jitter } = backoff;
   if (jitter !== undefined && !(typeof jitter === 'number' && jitter >= 0 && jitter <= 1)) {
     refuse('backoff.jitter', jitter, 'must lie between 0 and 1', 'Give a fraction, such as 0.5.');
   }
-  return backoff.cap === undefined ? backoff : { ...backoff, cap: checkCap(backoff) };
-}
-
-function checkCap({ type, delay, cap }: Record<string, unknown>): number {
-  if (type === 'fixed') {
-    refuse('backoff.cap', cap, 'has no meaning where each delay is the same', "Give type 'exponential'.");
-  }
-  const ms = parseDuration(cap, { field: 'backoff.cap', min: 1 });
-  if (typeof delay === 'number' && delay > ms) {
-    refuse('backoff.cap', cap, 'is shorter than the first delay', 'Give a longer cap, or a shorter delay.');
-  }
-  return ms;
+  return backoff;
 }
 
 /** true, false, how many to keep (-1 for all), or `{ age, count, limit }`. */

@@ -1,6 +1,8 @@
 import { checkBoolean, checkInteger, checkObject, checkOneOf, refuse } from '../config/check.js';
+import type { DurabilityOptions } from '../config/durability-options.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { checkTimeout } from '../config/worker-options.js';
+import type { Backoff } from '../domain/backoff.js';
 import { parseDuration } from '../domain/durations.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { LONGEST_ID } from '../domain/ids.js';
@@ -8,7 +10,6 @@ import { type Instant, LAST_INSTANT, parseInstant } from '../domain/instant.js';
 import { type JobsOptions, PRIORITY_LIMIT } from '../queue/bullmq.js';
 import {
   ANY_COUNT,
-  type BackoffOptions,
   checkBackoff,
   checkDeduplication,
   checkKeepJobs,
@@ -17,12 +18,7 @@ import {
 import { PARENT_KEYS, type ParentOptions } from './job-parents.js';
 
 /** BullMQ's options of a job, and ours. */
-export interface JobOptions extends JobsOptions, ParentOptions {
-  /**
-   * How long to wait between attempts: ms, or `{ type: 'fixed' | 'exponential' | <strategy of the worker>, delay, jitter, cap }`.
-   * Without `attempts` there is one attempt and this has no effect. Defaults to no wait.
-   */
-  backoff?: number | BackoffOptions;
+export interface JobOptions extends Omit<JobsOptions, 'backoff'>, ParentOptions {
   /** When the job is due: a Date, ms since 1970, or an ISO text with its offset. Instead of `delay`. */
   at?: Instant;
   /**
@@ -30,6 +26,11 @@ export interface JobOptions extends JobsOptions, ParentOptions {
    * After its time. Defaults to none: it runs, however late.
    */
   deadline?: Instant;
+  /**
+   * How long a failed run rests before its next attempt: ms, or BullMQ's options with a cap, `maxDelay` in ms (a day where
+   * none is given), which a worker of Carillon keeps. Without `attempts` above 1 there is no next one.
+   */
+  backoff?: number | Backoff;
   /** How long one attempt may take, in a worker of Carillon. Defaults to its handler's, then to the worker's. */
   timeout?: number | string;
   /** What to do when a job with this `jobId` still waits for its time. Defaults to `'keep'`. */
@@ -38,6 +39,8 @@ export interface JobOptions extends JobsOptions, ParentOptions {
   duplicateWindow?: number | string;
   /** Names the call: sent again with the same id it has its effect once. Defaults to a new random one a call. */
   requestId?: string;
+  /** As the queue's, for this call. */
+  durability?: DurabilityOptions;
 }
 
 /** What the options say, apart from id, name and payload. */
@@ -67,6 +70,7 @@ const OURS: ReadonlySet<string> = new Set([
   'at',
   'carillon',
   'delay',
+  'durability',
   'duplicateWindow',
   'ifExists',
   'jobId',
@@ -74,7 +78,7 @@ const OURS: ReadonlySet<string> = new Set([
   ...PARENT_KEYS,
 ]);
 const KNOWN = [
-  'at', 'delay', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deadline', 'deduplication', 'keepLogs', 'lifo',
+  'at', 'delay', 'durability', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deadline', 'deduplication', 'keepLogs', 'lifo',
   'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timeout', 'timestamp', ...PARENT_KEYS,
 ]; // biome-ignore format: one list
 const INSTEAD: Readonly<Record<string, string>> = {
@@ -135,7 +139,7 @@ export function resolveOptions(opts: JobOptions): ResolvedOptions {
  */
 export function checkDefaultOptions(defaults: unknown): void {
   const given = checkObject('defaultJobOptions', defaults);
-  for (const key of ['jobId', 'requestId', 'at', 'deadline', 'after']) {
+  for (const key of ['jobId', 'requestId', 'at', 'deadline', 'after', 'durability']) {
     if (given[key] !== undefined) {
       refuse(`defaultJobOptions.${key}`, given[key], 'belongs to one job', 'Give it to that job.');
     }

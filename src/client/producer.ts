@@ -1,6 +1,8 @@
 import { checkObject, refuse } from '../config/check.js';
+import { checkDurability, type DurabilityOptions } from '../config/durability-options.js';
 import type { MinimalQueue } from '../queue/bullmq.js';
 import { Job } from '../queue/job.js';
+import type { Durability } from '../redis/durability.js';
 import type { SubmitItem, SubmitResult } from '../redis/submit-batch.js';
 import type { Submitter } from '../redis/submitter.js';
 import { jobIds } from './job-ids.js';
@@ -29,8 +31,9 @@ export class Producer<DataType, ResultType, NameType extends string> {
   async add(name: NameType, data: DataType, opts?: JobOptions): Promise<Job<DataType, ResultType, NameType>> {
     const merged = this.#merge(opts);
     const { requestId } = merged;
+    const durability = durabilityOf(merged.durability);
     const item = prepareJob(name, data, merged, this.limits, this.#newId, requestId);
-    const [result] = await this.submitter.submit([item], requestId);
+    const [result] = await this.submitter.submit([item], requestId, durability);
     return this.#jobOf({ name, data, opts: merged }, item, result as SubmitResult);
   }
 
@@ -38,9 +41,10 @@ export class Producer<DataType, ResultType, NameType extends string> {
   async addBulk(
     jobs: readonly BulkJob<NameType, DataType>[],
     context: string | undefined,
-    requestId: string | undefined,
+    { requestId, durability: asked }: { requestId?: string; durability?: DurabilityOptions },
   ): Promise<Job<DataType, ResultType, NameType>[]> {
     if (requestId !== undefined) checkRequestId(requestId);
+    const durability = durabilityOf(asked);
     if (!Array.isArray(jobs)) refuse('jobs', jobs, 'must be an array', 'Give [{ name, data, opts }, …].');
     const whole = jobs.map((job, index) => {
       checkObject(`jobs[${index}]`, job);
@@ -51,9 +55,12 @@ export class Producer<DataType, ResultType, NameType extends string> {
       if (opts.requestId !== undefined) {
         refuse('requestId', opts.requestId, 'names one call', 'Give addBulk(jobs, { requestId }).');
       }
+      if (opts.durability !== undefined) {
+        refuse('durability', opts.durability, 'belongs to one call', 'Give addBulk(jobs, { durability }).');
+      }
       return prepareJob(name, data, opts, this.limits, this.#newId, requestId, index);
     });
-    const results = await this.submitter.submit(items, requestId);
+    const results = await this.submitter.submit(items, requestId, durability);
     return results.map((result, index) => {
       return this.#jobOf(whole[index] as (typeof whole)[0], items[index] as SubmitItem, result);
     });
@@ -77,6 +84,10 @@ export class Producer<DataType, ResultType, NameType extends string> {
     if (opts.at !== undefined) job.delay = Math.max(0, job.scheduledFor - job.timestamp);
     return job;
   }
+}
+
+function durabilityOf(asked: DurabilityOptions | undefined): Durability | undefined {
+  return asked === undefined ? undefined : checkDurability('durability', asked);
 }
 
 /** BullMQ's rule: what the job says of its context wins over the span's. */

@@ -1,5 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import { refuse } from '../config/check.js';
+import type { DurabilityOptions } from '../config/durability-options.js';
 import { resolveQueueOptions, type TimerOptions } from '../config/queue-options.js';
 import type { Duration } from '../domain/durations.js';
 import { CarillonError } from '../domain/errors.js';
@@ -17,7 +18,9 @@ import { ScheduleScripts } from '../redis/schedule-scripts.js';
 import { warnOfServer } from '../redis/server-warning.js';
 import { Shard } from '../redis/shard.js';
 import { Submitter } from '../redis/submitter.js';
+import { UnansweredJobs } from '../redis/unanswered-jobs.js';
 import { defaultLogger } from '../support/logger.js';
+import { DeadLetters } from './dead-letters.js';
 import { type AddedNode, type GraphJob, Graphs } from './graph.js';
 import { type ControlResult, type EditOptions, type JobChange, JobControl } from './job-control.js';
 import {
@@ -78,6 +81,8 @@ export class Queue<
   declare readonly backend: TimerBackend;
   /** What fires again and again: `queue.schedules.upsert('nightly', { cron: '30 2 * * *', missed: 'latest' }, template)`. */
   readonly schedules: Schedules<DataType, NameType, JobOptions>;
+  /** Runs that have failed for good: `queue.dead.list()`, `queue.dead.requeue(id)`. */
+  readonly dead: DeadLetters;
   readonly #jobSchedulers: JobSchedulers;
   readonly #opened: OpenedRedis;
   readonly #producer: Producer<DataType, ResultType, NameType>;
@@ -108,6 +113,7 @@ export class Queue<
       namespace: timers.namespace ?? defaultNamespace(prefix),
       prefix,
       ready: () => this.#ready,
+      ...(timers.durability && { durability: timers.durability }),
     });
     const scripts = new JobScripts(shard);
     const parts = { client: opened.client, shard, scripts, maxPayload: timers.maxPayload };
@@ -125,7 +131,11 @@ export class Queue<
     );
     this.#opened = opened;
     this.#control = new JobControl(this.backend, name, timers.maxPayload);
-    const submitter = new Submitter(scripts, name, { maxPending: timers.maxPending, wall: Date.now });
+    const submitter = new Submitter(scripts, name, {
+      maxPending: timers.maxPending,
+      wall: Date.now,
+      unanswered: new UnansweredJobs(opened.client, timers.offlineQueue),
+    });
     this.#producer = new Producer(this, submitter, { ...timers, queue: name }, () => this.jobsOpts);
     this.#graphs = new Graphs({
       jobs: scripts,
@@ -133,6 +143,7 @@ export class Queue<
       limits: { ...timers, queue: name },
       defaults: () => this.jobsOpts,
     });
+    this.dead = new DeadLetters(this as never, timers.maxPayload);
     this.schedules = new Schedules({
       queueName: name,
       jobs: scripts,
@@ -180,10 +191,12 @@ export class Queue<
    * Adds many jobs. All are checked before any is sent. They are stored in calls of bounded size, and each one's
    * answer stands alone: a bulk is not atomic, as BullMQ's is not.
    * @param options.requestId names the bulk: sent again with the same id and jobs it adds only what is missing.
+   * @param options.durability as the queue's, for this bulk.
+   * @throws CarillonError; once jobs were sent, `items` tells what became of each.
    */
   override async addBulk(
     jobs: BulkJob<NameType, DataType>[],
-    options: { requestId?: string } = {},
+    options: { requestId?: string; durability?: DurabilityOptions } = {},
   ): Promise<Job<DataType, ResultType, NameType>[]> {
     return this.trace(SpanKind.PRODUCER, 'addBulk', this.name, async (span, context) => {
       span?.setAttributes({
@@ -191,7 +204,7 @@ export class Queue<
         [TelemetryAttributes.BulkCount]: jobs.length,
       });
       this.#refuseClosed();
-      return this.#producer.addBulk(jobs, context, options.requestId);
+      return this.#producer.addBulk(jobs, context, options);
     });
   }
 

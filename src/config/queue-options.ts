@@ -1,7 +1,9 @@
 import { parseDuration } from '../domain/durations.js';
 import { checkQueueName } from '../domain/ids.js';
+import type { Durability } from '../redis/durability.js';
 import type { Logger } from '../support/logger.js';
 import { checkInteger, checkObject, refuse } from './check.js';
+import { checkDurability, type DurabilityOptions } from './durability-options.js';
 import { checkName, checkPrefix, DUPLICATE_WINDOW } from './scheduler-options.js';
 import { rejectUnknown } from './unknown-options.js';
 
@@ -21,6 +23,13 @@ export interface TimerOptions {
   maxPending?: number;
   /** The largest payload in bytes of UTF-8, as JSON. Defaults to 1,048,576; the most is 16,000,000. */
   maxPayload?: number;
+  /**
+   * How many replicas must have a change before its call resolves, by Redis' WAIT; else it throws `NOT_DURABLE`, and
+   * stands all the same. For jobs and schedules. Defaults to none.
+   */
+  durability?: DurabilityOptions;
+  /** The most jobs that wait in this process while Redis is away; more throw `OFFLINE_FULL`. Defaults to 10,000. */
+  offlineQueue?: number;
   /** Defaults to pino on standard error, level `CARILLON_LOG_LEVEL`. */
   logger?: Logger;
 }
@@ -32,13 +41,24 @@ export interface ResolvedTimerOptions {
   /** 0 for no limit. */
   readonly maxPending: number;
   readonly maxPayload: number;
+  readonly durability: Durability | undefined;
+  readonly offlineQueue: number;
 }
 
+const OFFLINE_QUEUE = 10_000;
 const MAX_PAYLOAD = 1_048_576;
 /** A record holds the length of its payload in three bytes. */
 const LARGEST_PAYLOAD = 16_000_000;
 
-const TIMER_KEYS = ['namespace', 'duplicateWindow', 'maxPending', 'maxPayload', 'logger'];
+const TIMER_KEYS = [
+  'namespace',
+  'duplicateWindow',
+  'maxPending',
+  'maxPayload',
+  'durability',
+  'offlineQueue',
+  'logger',
+];
 const BULLMQ_KEYS = [
   'connection', 'blockingConnection', 'skipVersionCheck', 'telemetry', 'skipWaitingForReady', 'prefix', 'defaultJobOptions',
   'streams', 'skipMetasUpdate', 'settings',
@@ -79,5 +99,12 @@ export function resolveQueueOptions(name: unknown, options: unknown): ResolvedTi
       given.maxPayload === undefined
         ? MAX_PAYLOAD
         : checkInteger('maxPayload', given.maxPayload, 2, LARGEST_PAYLOAD),
+    durability: given.durability === undefined ? undefined : checkDurability('durability', given.durability),
+    offlineQueue: checkInteger(
+      'offlineQueue',
+      given.offlineQueue ?? OFFLINE_QUEUE,
+      0,
+      Number.MAX_SAFE_INTEGER,
+    ),
   });
 }

@@ -51,6 +51,11 @@ export interface SchedulerOptions {
   duplicateWindow?: Duration;
   /** Bytes of records that are still dispatched when Redis is at its maxmemory. Defaults to 8 MiB. */
   memoryHeadroom?: number;
+  /**
+   * A URL (http or https) that each run which dies is posted to, as JSON, at least once, with an `Idempotency-Key`. Defaults
+   * to none.
+   */
+  onDead?: string;
   /** Serves a Redis without an append-only file, or one that evicts. Defaults to false: it refuses. */
   allowVolatile?: boolean;
   /** Defaults to pino on standard error, level `CARILLON_LOG_LEVEL`. */
@@ -75,6 +80,7 @@ export interface ResolvedSchedulerOptions {
   pollInterval: number;
   duplicateWindow: number;
   memoryHeadroom: number;
+  onDead: string | undefined;
   allowVolatile: boolean;
   scripts: ScriptChoices;
   timeZones: TimeZoneData;
@@ -86,7 +92,7 @@ const DEFAULT_PARTITIONS = 16;
 export const DUPLICATE_WINDOW = 3_600_000;
 
 const KNOWN = [
-  'redis', 'prefix', 'namespace', 'instanceId', 'etcd', 'partitions', 'ttl', 'settle', 'onEtcdLoss', 'takeOver', 'pollInterval', 'duplicateWindow', 'memoryHeadroom', 'allowVolatile',
+  'redis', 'prefix', 'namespace', 'instanceId', 'etcd', 'partitions', 'ttl', 'settle', 'onEtcdLoss', 'takeOver', 'pollInterval', 'duplicateWindow', 'memoryHeadroom', 'onDead', 'allowVolatile',
   'logger', 'scripts', 'timeZones',
 ]; // biome-ignore format: one list
 
@@ -143,6 +149,7 @@ export function resolveSchedulerOptions(options: SchedulerOptions): Readonly<Res
       max: DUPLICATE_WINDOW,
     }),
     memoryHeadroom,
+    onDead: options.onDead === undefined ? undefined : checkWebhook('onDead', options.onDead),
     allowVolatile: checkFlag(options.allowVolatile, 'allowVolatile'),
     scripts: options.scripts ?? {},
     timeZones: options.timeZones ?? HOST_TIME_ZONES,
@@ -214,6 +221,12 @@ export function checkName(value: unknown, field: string): string {
       todo: 'Write letters, digits, dashes, colons.',
     },
   );
+}
+
+function checkWebhook(field: string, value: unknown): string {
+  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;
+  if (url?.protocol === 'http:' || url?.protocol === 'https:') return value as string;
+  return refuse(field, value, 'must be a URL of http or https', 'Write https://hooks.example.com/dead.');
 }
 
 function checkFlag(value: unknown, field: string): boolean {

@@ -6,6 +6,8 @@ export const ERROR_CODES = [
   'INVALID_DURATION',
   'INVALID_ID',
   'QUOTA',
+  'OFFLINE_FULL',
+  'NOT_DURABLE',
   'ID_IN_USE',
   'FENCED',
   'WRONG_LAYOUT',
@@ -43,6 +45,16 @@ export interface ErrorDetails {
   /** Whether the same call may succeed later, unchanged. Defaults to false. */
   retryable?: boolean | undefined;
   cause?: unknown;
+  /** Of a bulk that failed: what became of each of its jobs, in their order. */
+  items?: readonly BulkItem[] | undefined;
+}
+
+/** What became of one job of a bulk. With neither it was not sent. */
+export interface BulkItem {
+  jobId: string;
+  answer?: 'created' | 'existing' | 'replaced' | 'fired';
+  /** Its own refusal, or that of the call it went with: after REDIS_UNAVAILABLE it may have been stored. */
+  error?: CarillonError;
 }
 
 const NAME = 'CarillonError';
@@ -58,6 +70,7 @@ export class CarillonError extends Error {
   declare readonly field?: string;
   declare readonly given?: string;
   declare readonly todo?: string;
+  declare readonly items?: readonly BulkItem[];
   readonly retryable: boolean;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
@@ -67,6 +80,7 @@ export class CarillonError extends Error {
     if (details.field !== undefined) this.field = details.field;
     if ('given' in details) this.given = shortText(details.given);
     if (details.todo !== undefined) this.todo = details.todo;
+    if (details.items !== undefined) this.items = details.items;
   }
 }
 

@@ -17,6 +17,7 @@ export function policyWords(policies: StoredPolicies): string[] {
     ...exclusionWords(policies),
     missedWords(policies),
     overlapWords(policies),
+    ...followWords(policies),
     ...(policies.jitter
       ? [
           `Each tick fires up to ${formatDuration(policies.jitter)} after its time, the same on every machine.`,
@@ -79,6 +80,15 @@ function exclusionWords({ exclude, onExcluded }: StoredPolicies): string[] {
   return [`A tick on ${shown.join(', ')}${more} ${fate}.`];
 }
 
+function followWords({ after, onParentFailed, onParentSkipped }: StoredPolicies): string[] {
+  if (after === undefined) return [];
+  const names = after.map((one) => (typeof one === 'string' ? one : `${one.queue}:${one.scheduleId}`));
+  const fate = (policy: 'run' | undefined) => (policy === 'run' ? 'runs all the same' : 'is skipped');
+  return [
+    `Each tick waits for the run of the same time of ${names.join(', ')}; where that failed it ${fate(onParentFailed)}, where it was skipped it ${fate(onParentSkipped)}.`,
+  ];
+}
+
 function missedWords(policies: StoredPolicies): string {
   switch (policies.missed) {
     case 'skip':
@@ -110,7 +120,7 @@ function overlapWords(policies: StoredPolicies): string {
     case 'bufferAll':
       return `A tick that comes while ${busy} waits for its turn. ${bound}`;
     case 'cancelOther':
-      return `A tick that comes while ${busy} takes the place of one that no worker has fetched; of one that runs it waits for the end, since plain workers cannot be told to stop. ${bound}`;
+      return `A tick that comes while ${busy} takes the place of one that no worker has fetched; one that runs is asked to stop if Carillon’s worker has it, a plain worker’s is waited for. ${bound}`;
     case 'allow':
       return policies.maxConcurrent === undefined
         ? `Runs may overlap. ${bound}`

@@ -12,6 +12,7 @@ import {
 import { withExclusions } from './exclusions-timing.js';
 import { type CompiledTiming, compileSchedule } from './fire-times.js';
 import type { TimingDefinition } from './fire-times-definition.js';
+import { checkQueueName, checkScheduleId } from './ids.js';
 import { parseInstant } from './instant.js';
 import { nearestWord } from './nearest-word.js';
 import type { TimeZoneData } from './time-zone-offsets.js';
@@ -21,6 +22,12 @@ export type MissedPolicy = 'skip' | 'latest' | 'all';
 
 /** What happens to a tick that comes while runs of its schedule are open. */
 export type OverlapPolicy = 'skip' | 'bufferOne' | 'bufferAll' | 'cancelOther' | 'allow';
+
+/** A schedule of another queue that one follows. */
+export interface FollowedSchedule {
+  queue: string;
+  scheduleId: string;
+}
 
 /** A schedule as its author writes it. */
 export interface ScheduleDefinition extends TimingDefinition {
@@ -45,8 +52,8 @@ export interface ScheduleDefinition extends TimingDefinition {
   onTooMany?: 'refuse' | 'newest' | 'suspend';
   /**
    * A tick that comes while a run is open (it waits, runs, or waits for a retry): `skip` (the default) drops it,
-   * `bufferOne` keeps one, `bufferAll` each, `cancelOther` takes back runs that no worker has fetched and waits for one
-   * that a worker has, `allow` runs it beside the others. Kubernetes' `Forbid`, `Replace`, `Allow` and Temporal's names are taken.
+   * `bufferOne` keeps one, `bufferAll` each, `cancelOther` takes back runs that no worker has fetched and asks
+   * Carillon's worker to stop the one that it has, `allow` runs it beside the others. Kubernetes' `Forbid`, `Replace`, `Allow` and Temporal's names are taken.
    */
   overlap?: OverlapPolicy | keyof typeof OVERLAP_ALIASES;
   /** How many runs may be open at once, 1 to 64. Defaults to 1, and to no limit for `allow`. */
@@ -69,6 +76,15 @@ export interface ScheduleDefinition extends TimingDefinition {
   exclude?: readonly Exclusion[];
   /** An excluded tick: `skip` (the default) drops it, `next` runs it at the same time on the next date that is free. */
   onExcluded?: OnExcluded;
+  /**
+   * Schedules of its own queue by id, or of others: each tick waits for their runs of the same scheduled time, if they
+   * have a tick then, and fires when all have succeeded. They must exist, and may not follow this one.
+   */
+  after?: readonly (string | FollowedSchedule)[];
+  /** When a run that it follows is dead, cancelled, removed or lost: `skip` (the default) its own tick, or `run` it. */
+  onParentFailed?: 'skip' | 'run';
+  /** When a schedule that it follows skips that tick. Defaults to `skip`. */
+  onParentSkipped?: 'skip' | 'run';
   /** Words to find it by: up to 32, of up to 100 characters. */
   tags?: readonly string[];
 }
@@ -99,6 +115,9 @@ export interface StoredPolicies {
   keepRuns?: number;
   exclude?: StoredExclusion[];
   onExcluded?: 'next';
+  after?: (string | FollowedSchedule)[];
+  onParentFailed?: 'run';
+  onParentSkipped?: 'run';
   tags?: string[];
   /** BullMQ's `every`: the first tick is the moment of creation. */
   startsAtOnce?: true;
@@ -134,6 +153,7 @@ const LARGEST_LIMIT = 0xffffffff;
 const LONGEST_JITTER = 31 * 86_400_000;
 export const MOST_TAGS = 32;
 export const LONGEST_TAG = 100;
+export const MOST_FOLLOWED = 32;
 
 const TIMING_KEYS = [
   'cron',
@@ -164,6 +184,9 @@ const POLICY_KEYS = [
   'keepRuns',
   'exclude',
   'onExcluded',
+  'after',
+  'onParentFailed',
+  'onParentSkipped',
   'tags',
 ] as const;
 /** Every option of a schedule, for messages about unknown ones. */
@@ -237,6 +260,12 @@ export function checkSchedule(definition: ScheduleDefinition, seed: string): Sto
     keepRuns: wholeNumber('keepRuns', given.keepRuns, 0, 255),
     exclude,
     onExcluded,
+    after: checkAfter(given.after),
+    onParentFailed: unless('skip', oneOf('onParentFailed', given.onParentFailed, ['skip', 'run'] as const)),
+    onParentSkipped: unless(
+      'skip',
+      oneOf('onParentSkipped', given.onParentSkipped, ['skip', 'run'] as const),
+    ),
     tags: checkTags(given.tags),
   });
 }
@@ -352,6 +381,35 @@ function checkTags(tags: unknown): string[] | undefined {
     );
   }
   return tags.length === 0 ? undefined : [...new Set<string>(tags)].sort();
+}
+
+function checkAfter(after: unknown): (string | FollowedSchedule)[] | undefined {
+  if (after === undefined) return undefined;
+  if (!Array.isArray(after) || after.length > MOST_FOLLOWED) {
+    throw invalid(
+      'after',
+      after,
+      'is not a list of schedules',
+      `write up to ${MOST_FOLLOWED} ids, as in ['nightly']`,
+    );
+  }
+  const list = after.map((one: unknown, index): string | FollowedSchedule => {
+    if (typeof one === 'string') return checkScheduleId(one, `after[${index}]`);
+    const { queue, scheduleId, ...rest } = (one ?? {}) as Record<string, unknown>;
+    if (Object.keys(rest).length > 0) {
+      throw invalid(
+        `after[${index}]`,
+        one,
+        'is no schedule',
+        "write { queue: 'etl', scheduleId: 'nightly' }",
+      );
+    }
+    return {
+      queue: checkQueueName(queue, `after[${index}].queue`),
+      scheduleId: checkScheduleId(scheduleId, `after[${index}].scheduleId`),
+    };
+  });
+  return list.length === 0 ? undefined : list;
 }
 
 function isTag(tag: unknown): tag is string {

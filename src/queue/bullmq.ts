@@ -1,6 +1,5 @@
 /** What Carillon takes from BullMQ's package. Nothing outside src/queue imports bullmq itself. */
 export {
-  type BackoffStrategy,
   DelayedError,
   ErrorCode,
   getNextMillis,

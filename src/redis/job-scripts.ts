@@ -2,6 +2,7 @@ import { bucketOf } from '../domain/buckets.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { identityOf } from '../domain/ids.js';
 import { type RecordState, STATES } from '../domain/states.js';
+import type { Durability } from './durability.js';
 import { decodeRecord, type JobOrSchedule } from './record.js';
 import { asBytes, asList, asNumber, asText } from './replies.js';
 import { callHash, requestHash } from './request-id.js';
@@ -16,6 +17,8 @@ export interface SubmitOptions {
   duplicateWindow: number;
   /** 0 for no limit. */
   maxPending: number;
+  /** The queue's where nothing is said. */
+  durability?: Durability | undefined;
 }
 
 /** What to replace in a pending record. */
@@ -53,8 +56,12 @@ export class JobScripts {
   constructor(private readonly shard: Shard) {}
 
   /** Stores the jobs of one batch; each is answered by itself, in the batch's order. */
-  async submit(queue: string, batch: SubmitBatch, options: SubmitOptions): Promise<SubmitResult[]> {
-    const { status, rest } = await this.shard.run('submit-jobs', 'deny-oom', [
+  async submit(
+    queue: string,
+    batch: SubmitBatch,
+    options: SubmitOptions,
+  ): Promise<(SubmitResult | CarillonError)[]> {
+    const args = [
       this.shard.base,
       this.shard.namespace,
       queue,
@@ -63,7 +70,8 @@ export class JobScripts {
       options.maxPending,
       batch.packed,
       batch.afters,
-    ]);
+    ];
+    const { status, rest } = await this.shard.run('submit-jobs', 'deny-oom', args, options.durability);
     if (status === 'OUT_OF_RANGE' || status === 'PAST_DEADLINE') {
       throw statusError(status, `job ${batch.items[Number(asText(rest[0]))]?.jobId}`, 'delay');
     }

@@ -85,6 +85,10 @@ export class Keys {
   get effects(): string {
     return `${this.tag}:effects`;
   }
+  /** HASH: queue → `<ms> <run id>` of the last dead letter that the webhook was told of. */
+  get deadTold(): string {
+    return `${this.tag}:dead-told`;
+  }
   /** STRING, with an expiry: what was recorded once under a key of a queue, as JSON. */
   once(queue: string, key: string): string {
     return `${this.tag}:once:${queue}:${key}`;
@@ -125,7 +129,11 @@ export class Keys {
   children(identity: string): string {
     return `${this.tag}:children:${identity}`;
   }
-  /** SET: identities of runs that others wait for and that are not in BullMQ yet. */
+  /** SET: identities of the schedules that follow this one. */
+  followers(identity: string): string {
+    return `${this.tag}:followers:${identity}`;
+  }
+  /** SET: identities of runs that others wait for and that are not in BullMQ yet, and of followed schedules. */
   get watched(): string {
     return `${this.tag}:watched`;
   }

@@ -14,7 +14,7 @@ import { type RecordState, stateOf } from '../domain/states.js';
  * | 6 | at: a job's scheduled time, a schedule's anchor, in ms |
  * | 8 each | requests: 7 bytes of hash, 1 of answer |
  * | 1, 3 | lengths of name and data |
- * | 7, 4, 6, 2 | by flag: ver; priority + lifo·2^24; timestamp; length of the note |
+ * | 7, 4, 6, 2 | by flag: ver; priority + lifo·2^24 + after·2^25; timestamp; length of the note |
  * | 68 | a schedule's last, cur, curFire, next, nextFire, check (6 each), count, rows, grace, run timeout (4 each), missed, overlap, most open, most concurrent, kept rows, pause after, failures (1 each), skips (2), lengths of policies (3), open and waiting runs (2 each) |
  * | … | name, data, options, policies, open runs, waiting runs, note; the options take what the lengths leave |
  */
@@ -44,6 +44,8 @@ export const FLAGS = {
 export const MAX_WAITING_RUNS = 1000;
 
 const LIFO = 0x1000000;
+/** Of a schedule: its policies say which schedules it follows. */
+const AFTER = 0x2000000;
 const INC_PER_MS = 1024;
 /** The end of 9999, ms. */
 const LAST_TIME = 253402300799999;
@@ -123,6 +125,8 @@ export interface ScheduleRecord extends RecordBase {
   open: ScheduleRun[];
   /** Runs that wait for their turn, oldest first. */
   waiting: ScheduleRun[];
+  /** It follows other schedules, which its policies name. */
+  after: boolean;
   /** The definition as JSON text. */
   policies: string;
 }
@@ -215,14 +219,24 @@ function decode(reader: Reader): JobOrSchedule {
     ver,
     timestamp,
     priority: order % LIFO,
-    lifo: order >= LIFO,
+    lifo: (order & LIFO) !== 0,
     requests,
     name,
     data,
     opts,
     ...(noteLength > 0 ? { note } : {}),
   };
-  if (ticks) return { kind: 'schedule', anchor: at, ...base, ...ticks, policies, open, waiting };
+  if (ticks)
+    return {
+      kind: 'schedule',
+      anchor: at,
+      ...base,
+      ...ticks,
+      after: (order & AFTER) !== 0,
+      policies,
+      open,
+      waiting,
+    };
   return { kind: 'job', at, ...base };
 }
 

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { type Durability, ReplicaAcknowledgements } from './durability.js';
 import { Keys } from './keys.js';
 import { ensureLayout } from './layout.js';
 import { type Reply, type ScriptArgument, ScriptRunner } from './script-runner.js';
@@ -12,6 +13,8 @@ export interface ShardOptions {
   choices?: ScriptChoices;
   /** Awaited before each call: a client without an offline queue refuses commands until it is connected. */
   ready?: () => Promise<unknown>;
+  /** What each change waits for. Defaults to nothing. */
+  durability?: Durability;
 }
 
 /** One shard of a namespace: its keys, its layout, and the way every script is called. */
@@ -25,16 +28,19 @@ export class Shard {
   readonly #prefix: string;
   readonly #runner: ScriptRunner;
   #layout: Promise<string> | undefined;
+  readonly #durability: Durability | undefined;
+  #acknowledgements: ReplicaAcknowledgements | undefined;
 
   constructor(
     readonly client: Redis,
-    { namespace, prefix, choices = {}, ready = async () => undefined }: ShardOptions,
+    { namespace, prefix, choices = {}, ready = async () => undefined, durability }: ShardOptions,
   ) {
     this.ready = ready;
     this.keys = new Keys(namespace);
     this.namespace = namespace;
     this.base = `${prefix}:`;
     this.#prefix = prefix;
+    this.#durability = durability;
     this.#runner = new ScriptRunner(client, choices);
   }
 
@@ -47,6 +53,7 @@ export class Shard {
   /**
    * Runs a script; its first two arguments, tag and layout, are put before yours.
    * A namespace that was deleted under a running client is laid out again once.
+   * @param durability what a change waits for; the shard's own where nothing is said.
    * @returns the status word and the rest of the reply.
    * @throws CarillonError
    */
@@ -54,15 +61,26 @@ export class Shard {
     name: string,
     flag: ScriptFlag,
     args: readonly ScriptArgument[],
+    durability = this.#durability,
   ): Promise<{ status: string; rest: Reply[] }> {
     try {
-      const first = await this.#runOnce(name, flag, args);
-      if (first.status !== 'WRONG_LAYOUT') return first;
-      this.#layout = undefined;
-      return await this.#runOnce(name, flag, args);
+      if (durability === undefined || flag === 'read-only') return await this.#runTwice(name, flag, args);
+      await this.ready();
+      this.#acknowledgements ??= new ReplicaAcknowledgements(this.client, this.keys);
+      const sentOver = this.#acknowledgements.connection;
+      const reply = await this.#runTwice(name, flag, args);
+      if (reply.status === 'OK') await this.#acknowledgements.confirm(durability, sentOver);
+      return reply;
     } catch (error) {
       throw redisError(error);
     }
+  }
+
+  async #runTwice(name: string, flag: ScriptFlag, args: readonly ScriptArgument[]) {
+    const first = await this.#runOnce(name, flag, args);
+    if (first.status !== 'WRONG_LAYOUT') return first;
+    this.#layout = undefined;
+    return this.#runOnce(name, flag, args);
   }
 
   async #runOnce(name: string, flag: ScriptFlag, args: readonly ScriptArgument[]) {

@@ -92,9 +92,15 @@ const STATUS_ERRORS: Record<string, StatusError> = {
     message: 'this worker does not hold the run any more: its lock ended, or a later attempt began',
     todo: 'Stop: what this attempt does from now on, another may do again.',
   },
+  CYCLE: {
+    code: 'CYCLE',
+    message: 'the schedules would follow each other',
+    todo: 'Leave one of them out of `after`.',
+    field: 'after',
+  },
   UNKNOWN_PARENT: {
     code: 'UNKNOWN_PARENT',
-    message: 'nobody knows the job that it is to wait for; nothing was added',
+    message: 'nobody knows what it is to wait for; nothing was stored',
     todo: 'Add the parent first, or both by addGraph; check its queue and id.',
     field: 'after',
   },

@@ -159,22 +159,23 @@ export class SubmitBatch {
    * Reads the script's compact answer.
    * @param answers one byte an item.
    * @param exceptions index, id and scheduled time of each item whose id or time is not the one that was asked for.
-   * @throws CarillonError ID_IN_USE naming the first item whose id is a schedule's; the others stand.
+   * @returns for an item whose id is a schedule's, its own refusal: the others stand.
    */
   results(
     now: number,
     answers: Buffer,
     exceptions: readonly { index: number; jobId: string; at: number }[],
-  ): SubmitResult[] {
-    const results = this.items.map((item, index): SubmitResult => {
+  ): (SubmitResult | CarillonError)[] {
+    const results = this.items.map((item, index): SubmitResult | CarillonError => {
       const answer = ANSWERS[answers[index] ?? -1];
       if (answer === undefined) throw new CarillonError('BAD_SCRIPT', 'submit left an item unanswered');
-      if (answer === 'ID_IN_USE') throw idInUse(item.jobId);
+      if (answer === 'ID_IN_USE') return idInUse(item.jobId);
       return { answer, jobId: item.jobId, scheduledFor: item.relative ? now + item.time : item.time, now };
     });
     for (const { index, jobId, at } of exceptions) {
       const result = results[index];
-      if (result !== undefined) Object.assign(result, { jobId, scheduledFor: at });
+      if (result !== undefined && !(result instanceof CarillonError))
+        Object.assign(result, { jobId, scheduledFor: at });
     }
     return results;
   }

@@ -1,14 +1,19 @@
 import { BUCKETS, bucketOf } from '../domain/buckets.js';
+import { type BulkItem, CarillonError, isCarillonError } from '../domain/errors.js';
 import { identityOf } from '../domain/ids.js';
+import type { Durability } from './durability.js';
 import type { JobScripts } from './job-scripts.js';
 import { newRequestId } from './request-id.js';
 import { SUBMIT_ITEMS, SubmitBatch, type SubmitItem, type SubmitResult } from './submit-batch.js';
+import type { UnansweredJobs } from './unanswered-jobs.js';
 
 export interface SubmitterOptions {
   /** 0 for no limit. */
   maxPending: number;
   /** ms since 1970; only ever asked what is far from due. */
   wall: () => number;
+  /** Bounds what waits for an answer; none where a caller bounds it himself. */
+  unanswered?: UnansweredJobs;
 }
 
 /** Calls under way at once: enough to keep both ends busy, few enough that a bulk holds up nobody else. */
@@ -31,11 +36,29 @@ export class Submitter {
   /**
    * Stores all items and answers them in their order. A bulk is not atomic: each item stands alone, and a repeat with
    * the same `requestId` and the same items adds only what is missing.
-   * @throws CarillonError of the first call that failed, after those under way ended; none is begun after it.
+   * @throws CarillonError of the first item or call that failed, after those under way ended; none is begun after it.
+   *   Of several items, `items` tells what became of each. OFFLINE_FULL: nothing was sent.
    */
-  async submit(items: readonly SubmitItem[], requestId: string = newRequestId()): Promise<SubmitResult[]> {
+  async submit(
+    items: readonly SubmitItem[],
+    requestId: string = newRequestId(),
+    durability?: Durability,
+  ): Promise<SubmitResult[]> {
+    const release = this.options.unanswered?.admit(items);
+    try {
+      return await this.#submit(items, requestId, durability);
+    } finally {
+      release?.();
+    }
+  }
+
+  async #submit(
+    items: readonly SubmitItem[],
+    requestId: string,
+    durability: Durability | undefined,
+  ): Promise<SubmitResult[]> {
     const order = this.#order(items);
-    const results = new Array<SubmitResult>(items.length);
+    const results = new Array<SubmitResult | CarillonError | undefined>(items.length);
     const calls: Promise<void>[] = [];
     let next = 0;
     let failed = false;
@@ -49,25 +72,32 @@ export class Submitter {
         if (!batch.add(items[index] as SubmitItem, index % ITEMS_A_REQUEST)) break;
         next++;
       }
+      const last = next;
       const call = this.scripts
         .submit(this.queue, batch, {
           // The first keeps the caller's id, so that one job added again alone is the same request.
           requestId: request === 0 ? requestId : `${requestId}:${request}`,
           duplicateWindow: batch.window,
           maxPending: this.options.maxPending,
+          durability,
         })
         .then((answered) => {
-          for (const [i, result] of answered.entries()) results[order[first + i] as number] = result;
+          for (const [i, result] of answered.entries()) {
+            results[order[first + i] as number] = result;
+            if (result instanceof CarillonError) failed = true;
+          }
+          this.options.unanswered?.answered();
+        })
+        .catch((error: unknown) => {
+          failed = true;
+          for (let i = first; i < last; i++) results[order[i] as number] = asCarillonError(error);
         });
-      call.catch(() => {
-        failed = true;
-      });
       calls.push(call);
-      if (calls.length >= IN_FLIGHT) await calls[calls.length - IN_FLIGHT]?.catch(() => undefined);
+      if (calls.length >= IN_FLIGHT) await calls[calls.length - IN_FLIGHT];
     }
-    await Promise.allSettled(calls);
     await Promise.all(calls);
-    return results;
+    if (failed) throw failureOf(items, results);
+    return results as SubmitResult[];
   }
 
   /**
@@ -87,4 +117,38 @@ export class Submitter {
     keys.sort();
     return Array.from(keys, (key) => Math.floor(key / (BUCKETS * SORTED)) * SORTED + (key % SORTED));
   }
+}
+
+/** The error of the first item that failed; of a bulk, with what became of each. */
+function failureOf(
+  items: readonly SubmitItem[],
+  results: readonly (SubmitResult | CarillonError | undefined)[],
+): CarillonError {
+  const first = results.find((result) => result instanceof CarillonError) as CarillonError;
+  if (items.length === 1) return first;
+  const { code, message, field, todo, retryable, cause } = first;
+  const rows = items.map(({ jobId }, index): BulkItem => {
+    const result = results[index];
+    if (result === undefined) return { jobId };
+    if (result instanceof CarillonError) return { jobId, error: result };
+    return { jobId: result.jobId, answer: result.answer };
+  });
+  const error = new CarillonError(code, message, {
+    field,
+    todo,
+    retryable,
+    cause: cause ?? first,
+    items: rows,
+  });
+  if (first.given !== undefined) Object.assign(error, { given: first.given });
+  return error;
+}
+
+function asCarillonError(error: unknown): CarillonError {
+  if (error instanceof CarillonError) return error;
+  const { message, code, ...rest } = error as CarillonError;
+  if (isCarillonError(error)) return new CarillonError(code, message, rest);
+  return new CarillonError('BAD_SCRIPT', error instanceof Error ? error.message : String(error), {
+    cause: error,
+  });
 }

@@ -27,6 +27,7 @@ import { TimeZoneStore } from '../redis/time-zone-store.js';
 import { defaultLogger, type Logger } from '../support/logger.js';
 import { packageRoot, resolvePackageDir } from '../support/package-root.js';
 import { Service } from '../support/service.js';
+import { DeadLetterWatch } from './dead-letter-watch.js';
 import { DispatchReport, type Readiness } from './dispatch-report.js';
 import { Housekeeper } from './housekeeper.js';
 import { IndexSweeper } from './index-sweeper.js';
@@ -134,6 +135,9 @@ export class Scheduler extends Service {
       new IndexSweeper(scripts, owned, this.#report, this.#logger),
       new Housekeeper(scripts, calendars, owned, options.duplicateWindow, this.#logger),
     ];
+    if (options.onDead !== undefined) {
+      this.#services.push(new DeadLetterWatch(shard, options.onDead, owned, monotonic, this.#logger));
+    }
     for (const service of this.#services) {
       await service.start().catch((error: unknown) => {
         throw redisError(error);

@@ -58,6 +58,13 @@ export class RunsAtWork {
     return [...ended, ...this.list()];
   }
 
+  /** Those whose lock was not renewed for longer than `ms`. */
+  unrenewedFor(ms: number): { runId: string; lock: string }[] {
+    return [...this.#runs.values()]
+      .filter(({ lease }) => lease.isValid && lease.age > ms)
+      .map(({ held }) => ({ runId: held.runId, lock: held.lock }));
+  }
+
   /** Redis confirmed the renewal of these locks, which was sent at `sentAt` (monotonic ms). */
   renewed(runIds: readonly string[], refused: readonly string[], sentAt: number): void {
     for (const runId of runIds) {
@@ -95,7 +102,9 @@ export class RunsAtWork {
       },
       sentAt,
     );
-    this.#runs.set(held.runId, { held, name: job.name, attempt, lease });
+    // An earlier attempt that lost its lock here may still be at work under the same id: this one takes its place.
+    const atWork: AtWork = { held, name: job.name, attempt, lease };
+    this.#runs.set(held.runId, atWork);
     const limit = options.timeoutOf(job);
     const timer =
       limit > 0 ? setTimeout(() => attempt.stop({ why: 'timeout', after: limit }), limit) : undefined;
@@ -115,7 +124,7 @@ export class RunsAtWork {
     } finally {
       clearTimeout(timer);
       lease.end();
-      this.#runs.delete(held.runId);
+      if (this.#runs.get(held.runId) === atWork) this.#runs.delete(held.runId);
       this.#ended.set(held.runId, job.name);
     }
   }

@@ -7,7 +7,7 @@ import {
   resolveWorkerOptions,
 } from '../config/worker-options.js';
 import { BullWorker, type BullWorkerOptions } from '../queue/bullmq.js';
-import { Job } from '../queue/job.js';
+import type { Job } from '../queue/job.js';
 import { closeRedis, openRedis, type RedisConnectionOptions } from '../redis/connection.js';
 import { defaultNamespace } from '../redis/layout.js';
 import { RunScripts } from '../redis/run-scripts.js';
@@ -16,10 +16,12 @@ import { type WorkerFacts, WorkerRegistry } from '../redis/worker-registry.js';
 import { defaultLogger, type Logger } from '../support/logger.js';
 import type { Service } from '../support/service.js';
 import { type Handlers, type KnownHandler, resolveHandlers, unknownName } from './handlers.js';
+import { LockKeeper } from './lock-keeper.js';
 import { LoopWatch } from './loop-watch.js';
 import { OrderWatch } from './order-watch.js';
 import { RunsAtWork } from './runs-at-work.js';
 import { WorkerBeat } from './worker-beat.js';
+import { WorkerJob } from './worker-job.js';
 
 /** BullMQ's options of a worker, and ours. */
 export interface WorkerOptions extends Omit<BullWorkerOptions, 'connection'>, RunOptions {
@@ -124,6 +126,12 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
     this.#services.push(
       beat,
       new OrderWatch(name, scripts, subscriber, this.#atWork, onDrain, this.#logger),
+      new LockKeeper(
+        settings.lockRenewTime,
+        this.#atWork,
+        (runIds, locks) => this.extendJobLocks(runIds, locks, settings.lockDuration),
+        this.#logger,
+      ),
       new LoopWatch(
         settings.lockDuration,
         () => performance.now(),
@@ -158,8 +166,8 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
     return refused;
   }
 
-  protected override get Job(): typeof Job {
-    return Job;
+  protected override get Job(): typeof WorkerJob {
+    return WorkerJob;
   }
 
   async #shutDown(force: boolean): Promise<void> {

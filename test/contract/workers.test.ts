@@ -305,7 +305,7 @@ test('a cancel that meets the pop: the run is cancelled or runs, as the answer s
       queue.cancel(id).then(
         () => id,
         (error) => {
-          expect(error).toMatchObject({ code: 'CONFLICT' });
+          expect(['CONFLICT', 'UNSUPPORTED']).toContain((error as { code?: string }).code);
         },
       ),
     ),

@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { Worker } from '../../src/index.js';
 import { DependencyWorld } from '../support/dependency-world.js';
 import { eventually } from '../support/eventually.js';
+import { sharedRedisUrl } from '../support/namespace.js';
 
 const HOUR = 3_600_000;
 
@@ -191,4 +193,65 @@ test('a waiting child: paused and resumed it waits on, promoted it runs, cancell
   await queue.resumeJob('stopped');
   await eventually(() => world.started.includes('q:stopped'));
   expect(world.started).not.toContain('q:cancelled');
+});
+
+test('a child of a BullMQ flow as a parent: its end is read from its hash, and its own parent is told too', async ({
+  task,
+}) => {
+  const world = new DependencyWorld(task);
+  await world.scheduler();
+  const queue = world.queue();
+  const { node, children = [] } = await world.flow({
+    name: 'top',
+    queueName: 'q',
+    children: [{ name: 'leaf', queueName: 'q' }],
+  });
+  const leaf = children[0]?.job.id ?? '';
+  await queue.add('x', {}, { jobId: 'child', after: [leaf] });
+  await world.worker();
+  await eventually(() => world.started.includes('q:child') && world.started.includes(`q:${node}`));
+  expect(world.started[0]).toBe(`q:${leaf}`);
+});
+
+test('the outcome is decided once: a dead parent that is retried and succeeds changes nothing for those told', async ({
+  task,
+}) => {
+  const world = new DependencyWorld(task);
+  await world.scheduler();
+  await world.worker();
+  const queue = world.queue();
+  await queue.add('x', { fails: true }, { jobId: 'parent', delay: 200 });
+  await queue.add('x', {}, { jobId: 'child', after: ['parent'] });
+  await eventually(async () => (await world.fate('child')) === 'cancelled: parent q:parent dead');
+  const dead = await queue.getJob('parent');
+  expect(dead?.parent).toBeUndefined();
+  await dead?.updateData({});
+  await dead?.retry();
+  await eventually(async () => (await queue.getJobState('parent')) === 'completed');
+  await queue.add('x', {}, { jobId: 'late', after: ['parent'] });
+  await eventually(async () => (await world.fate('late')) === 'cancelled: parent q:parent dead');
+});
+
+test('a run that our worker gives up because it was cancelled is told as cancelled', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  await world.scheduler();
+  const queue = world.queue();
+  await queue.add('x', {}, { jobId: 'parent' });
+  await queue.add('x', {}, { jobId: 'child', after: ['parent'] });
+  let running = false;
+  const worker = new Worker(
+    'q',
+    {
+      x: (run) =>
+        new Promise((_, reject) => {
+          running = true;
+          run.signal.addEventListener('abort', () => reject(run.signal.reason));
+        }),
+    },
+    { prefix: world.prefix, connection: sharedRedisUrl() },
+  );
+  onTestFinished(() => worker.close());
+  await eventually(() => running);
+  expect(await queue.cancel('parent', { reason: 'enough' })).toEqual({ where: 'worker' });
+  await eventually(async () => (await world.fate('child')) === 'cancelled: parent q:parent cancelled');
 });

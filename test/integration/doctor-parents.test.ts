@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { bucketOf } from '../../src/domain/buckets.js';
-import { aJob } from '../support/builders.js';
+import { aJob, aSchedule } from '../support/builders.js';
+import { NOW } from '../support/spine.js';
 import { Patient } from './doctor-patient.js';
 
 const [PARENT, CHILD] = ['q:parent', 'q:child'];
@@ -67,4 +68,23 @@ test('the latch itself must never exist', async ({ task }) => {
   expect(await patient.findings()).toEqual([
     expect.stringContaining(`error key ${patient.keys.latch}: it must never`),
   ]);
+});
+
+test('a followed schedule whose runs are not watched, and a follower that follows no more', async ({
+  task,
+}) => {
+  const patient = await Patient.admit(task);
+  const { client, keys, spine } = patient;
+  await spine.schedules.upsert('q', 'a', aSchedule(NOW), 'r1');
+  const policies = '{"every":60000,"missed":"skip","after":["a"]}';
+  await spine.schedules.upsert('q', 'b', aSchedule(NOW, { policies }), 'r2');
+  const found = async () => (await patient.findings()).filter((line) => line.startsWith('error parents'));
+  expect(await found()).toEqual([]);
+  await client.srem(keys.watched, 'q:a');
+  expect(await found()).toEqual([
+    'error parents q:b: it follows q:a, and that schedule’s runs are not watched',
+  ]);
+  await client.sadd(keys.watched, 'q:a');
+  await client.sadd(keys.followers('q:a'), 'q:c');
+  expect(await found()).toEqual(['error parents q:a: q:c is among its followers, and does not follow it']);
 });

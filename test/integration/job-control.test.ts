@@ -110,7 +110,9 @@ test('a run of our worker is asked: a field of its hash, and a hint', async ({ t
   const world = new DependencyWorld(task);
   const queue = await running(world, 'a');
   const { client, keys } = queue.backend.shard;
-  await client.hset(queue.backend.toKey('a'), 'carillon:worker', '{"id":"w"}');
+  // As claim-run leaves it.
+  const lock = (await client.get(`${queue.backend.toKey('a')}:lock`)) ?? '';
+  await client.hset(queue.backend.toKey('a'), 'carillon:worker', '{"id":"w"}', 'carillon:lock', lock);
   const subscriber = client.duplicate();
   onTestFinished(() => subscriber.disconnect());
   const hints: unknown[] = [];

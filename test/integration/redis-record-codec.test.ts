@@ -66,6 +66,7 @@ const schedule = fc.record({
   ...shared,
   kind: fc.constant('schedule' as const),
   anchor: time,
+  after: fc.boolean(),
   last: time,
   cur: time,
   curFire: time,

@@ -29,6 +29,7 @@ describe('upsert-schedule', () => {
       'jobs q:s': {
         kind: 'schedule',
         anchor: NOW,
+        after: false,
         state: 'scheduled',
         flags: 0,
         inc: INC,

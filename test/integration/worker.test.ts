@@ -4,6 +4,7 @@ import {
   type Handlers,
   Queue,
   type Run,
+  Scheduler,
   UnrecoverableError,
   Worker,
   type WorkerOptions,
@@ -372,6 +373,42 @@ test('a blocked event loop is logged with the handler’s name, and the lock is 
   );
 });
 
+test('a later attempt in the same worker keeps its lock when the one that lost it ends', async ({ task }) => {
+  const { queue, work } = open(task);
+  const starts: number[] = [];
+  let secondBegan: () => void = () => undefined;
+  const second = new Promise<void>((resolve) => {
+    secondBegan = resolve;
+  });
+  const aborted: string[] = [];
+  work(
+    {
+      async run(run: Run) {
+        starts.push(run.attempt);
+        if (starts.length === 1) {
+          const until = performance.now() + 900;
+          while (performance.now() < until);
+          await second;
+          return 'late';
+        }
+        run.signal.addEventListener('abort', () => aborted.push((run.signal.reason as Error).message));
+        secondBegan();
+        const began = performance.now();
+        // Longer than three locks.
+        await eventually(() => performance.now() - began > 2000, { every: 50 });
+        return 'in time';
+      },
+    },
+    { lockDuration: 600, lockRenewTime: 200, stalledInterval: 100, concurrency: 2, maxStalledCount: 3 },
+  );
+  await queue.add('run', {}, { jobId: 'r' });
+  await eventually(async () => expect((await queue.getJob('r'))?.returnvalue).toBe('in time'), {
+    timeout: 20_000,
+  });
+  expect(starts).toHaveLength(2);
+  expect(aborted).toEqual([]);
+});
+
 test('workers tell that they live, what they handle, and drain when asked', async ({ task }) => {
   const { queue, work } = open(task);
   const registry = new WorkerRegistry(queue.backend.shard);
@@ -427,4 +464,69 @@ test('a run that lost its lock cannot complete, checkpoint or leave', async ({ t
     code: 'STALE_RUN',
   });
   await expect(runs.claim(held, 5000, {})).rejects.toMatchObject({ code: 'STALE_RUN' });
+});
+
+test('retries rest by the capped rule, with BullMQ’s own options', async ({ task }) => {
+  const { queue, work } = open(task);
+  let calls = 0;
+  const worker = work({
+    flaky(run: Run) {
+      calls += 1;
+      if (run.attempt < 3) throw new Error(`no ${run.attempt}`);
+      return calls;
+    },
+    away: () => {
+      throw new Error('not there');
+    },
+  });
+  await queue.add(
+    'flaky',
+    {},
+    {
+      jobId: 'f',
+      attempts: 3,
+      backoff: { type: 'exponential', delay: 3_600_000, maxDelay: 60 },
+    },
+  );
+  await eventually(async () => expect((await queue.getJob('f'))?.returnvalue).toBe(3));
+  await queue.add(
+    'away',
+    {},
+    { jobId: 'a', attempts: 2, backoff: { type: 'exponential', delay: 60_000, jitter: 1 } },
+  );
+  await eventually(async () => expect(await queue.getJobState('a')).toBe('delayed'));
+  expect((await queue.getJob('a'))?.delay).toBeLessThanOrEqual(60_000);
+  await worker.close();
+});
+
+test('cancelOther: the worker that has the run is asked to stop, and the tick that waited comes', async ({
+  task,
+}) => {
+  const { queue, work, prefix } = open(task);
+  const scheduler = new Scheduler({ redis: sharedRedisUrl(), prefix });
+  onTestFinished(() => scheduler.stop());
+  await scheduler.start();
+  const reasons: string[] = [];
+  const started: number[] = [];
+  work(
+    {
+      async tick(run: Run) {
+        started.push(run.scheduledFor);
+        if (started.length > 1) return;
+        await untilStopped(run).catch((error: Error) => {
+          reasons.push(error.message);
+          throw error;
+        });
+      },
+    },
+    { concurrency: 5 },
+  );
+  await queue.schedules.upsert(
+    's',
+    { every: '1s', missed: 'skip', overlap: 'cancelOther' },
+    { name: 'tick', data: {} },
+  );
+  await eventually(() => expect(reasons).toEqual(['cancelled: overlap']), { timeout: 20_000 });
+  await eventually(() => expect(started.length).toBeGreaterThan(1), { timeout: 20_000 });
+  await queue.schedules.get('s').delete();
 });

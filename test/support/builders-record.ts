@@ -28,9 +28,10 @@ export function packRecord(model: RecordModel): Buffer {
     flags |= 1;
     optional.push(uint(model.ver, 7));
   }
-  if (model.priority > 0 || model.lifo) {
+  const follows = model.kind === 'schedule' && model.after;
+  if (model.priority > 0 || model.lifo || follows) {
     flags |= 2;
-    optional.push(uint(model.priority + (model.lifo ? 2 ** 24 : 0), 4));
+    optional.push(uint(model.priority + (model.lifo ? 2 ** 24 : 0) + (follows ? 2 ** 25 : 0), 4));
   }
   if (model.timestamp !== Math.floor(model.inc / 1024)) {
     flags |= 4;
@@ -147,6 +148,7 @@ export function scheduleModel(
     skips: 0,
     open: [],
     waiting: [],
+    after: false,
     policies: '{"every":60000,"missed":"skip"}',
     ...over,
   } satisfies RecordModel;

@@ -1,4 +1,4 @@
-import { Queue as StockQueue, Worker } from 'bullmq';
+import { type FlowJob, FlowProducer, Queue as StockQueue, Worker } from 'bullmq';
 import { onTestFinished } from 'vitest';
 import { Admin, Queue, type QueueOptions, Scheduler } from '../../src/index.js';
 import { onCleanup } from './cleanup.js';
@@ -61,6 +61,20 @@ export class DependencyWorld {
     });
     onCleanup(`stock queue ${name}`, () => stock.close());
     return stock;
+  }
+
+  /** A flow of BullMQ's own. */
+  async flow(
+    flow: FlowJob,
+  ): Promise<{ node: string; children: { job: { id?: string | undefined } }[] | undefined }> {
+    const { hostname, port } = new URL(sharedRedisUrl());
+    const producer = new FlowProducer({
+      prefix: this.prefix,
+      connection: { host: hostname, port: Number(port) },
+    });
+    onCleanup('flow producer', () => producer.close());
+    const { job, children } = await producer.add(flow);
+    return { node: job.id ?? '', children };
   }
 
   admin(): Admin {

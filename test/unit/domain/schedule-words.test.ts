@@ -26,7 +26,7 @@ test.each<[string, Partial<ScheduleDefinition>, string]>([
   ['overlap skip of two', { maxConcurrent: 2 }, 'A tick that comes while 2 runs are still open is skipped. At most 32 runs are open or waiting.'],
   ['overlap bufferOne', { overlap: 'bufferOne', maxOpenRuns: 5 }, 'A tick that comes while a run is still open waits, one of them at the most. At most 5 runs are open or waiting.'],
   ['overlap bufferAll', { overlap: 'bufferAll' }, 'A tick that comes while a run is still open waits for its turn. At most 32 runs are open or waiting.'],
-  ['overlap cancelOther', { overlap: 'cancelOther' }, 'A tick that comes while a run is still open takes the place of one that no worker has fetched; of one that runs it waits for the end, since plain workers cannot be told to stop. At most 32 runs are open or waiting.'],
+  ['overlap cancelOther', { overlap: 'cancelOther' }, 'A tick that comes while a run is still open takes the place of one that no worker has fetched; one that runs is asked to stop if Carillon’s worker has it, a plain worker’s is waited for. At most 32 runs are open or waiting.'],
   ['overlap allow', { overlap: 'allow' }, 'Runs may overlap. At most 32 runs are open or waiting.'],
   ['overlap allow of two', { overlap: 'allow', maxConcurrent: 2 }, 'Up to 2 runs may overlap; further ticks wait. At most 32 runs are open or waiting.'],
   ['jitter', { jitter: '5m' }, 'Each tick fires up to 5m after its time, the same on every machine.'],

@@ -79,6 +79,8 @@ describe.each(SCRIPTS)('%s.lua', (name) => {
 /** Words that a typed call answers with, instead of throwing. */
 const ANSWERS = new Set([
   'ASKED',
+  'EFFECT_FAILED',
+  'KNOWN',
   'PENDING',
   ...['OK', 'CLOCK_JUMP', 'BROKEN', 'RETRY', 'CONFLICT'],
   ...['HELD', 'ACQUIRED', 'STANDBY', 'LOST', 'RELEASED'],

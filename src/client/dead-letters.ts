@@ -1,0 +1,287 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { checkInteger, checkObject, checkOneOf, refuse } from '../config/check.js';
+import { rejectUnknown } from '../config/unknown-options.js';
+import { type DeadReason, deadReasonOf } from '../domain/dead-reason.js';
+import { CarillonError } from '../domain/errors.js';
+import { jobIdOfRun } from '../domain/ids.js';
+import { type Instant, parseInstant } from '../domain/instant.js';
+import type { Job } from '../queue/job.js';
+import { encodeData } from '../queue/payload.js';
+
+/** A run that used up its attempts, or may have no more of them. */
+export interface DeadLetter {
+  /** Of the run in BullMQ. */
+  id: string;
+  name: string;
+  /** What fired: a one-time job, or a schedule's tick. */
+  source: { kind: 'job' | 'schedule'; id: string; scheduledFor: number };
+  reason: DeadReason;
+  /** What the last attempt failed with. */
+  error: string;
+  attempts: number;
+  /** ms since 1970. */
+  diedAt: number;
+}
+
+/** A dead letter with all that is known of it. */
+export interface DeadLetterDetails extends DeadLetter {
+  data: unknown;
+  opts: unknown;
+  /** Stack traces, one an attempt, the last one first; as many as the job's `stackTraceLimit` kept. */
+  errors: string[];
+  logs: string[];
+  startedAt: number | undefined;
+}
+
+/** Which dead letters are meant; all conditions must hold. An empty one means all. */
+export interface DeadFilter {
+  name?: string;
+  /** With this text in the error, in any case. */
+  text?: string;
+  reason?: DeadReason;
+  /** Died at this time or later, and before that. */
+  from?: Instant;
+  to?: Instant;
+  /** Only runs of this job or schedule. */
+  source?: string;
+}
+
+export interface DeadChangeOptions {
+  /** Tells which, and changes nothing. */
+  dryRun?: boolean;
+  /** At most so many. Defaults to 100,000. */
+  limit?: number;
+}
+
+export interface RequeueOptions extends DeadChangeOptions {
+  /** So many a second. Defaults to no limit. */
+  rate?: number;
+}
+
+/** What became of each that was meant. */
+export interface DeadChange {
+  changed: string[];
+  /** Gone or alive again before their turn. */
+  skipped: string[];
+}
+
+/** What dead letters ask of their queue. */
+export interface DeadLetterSource {
+  readonly name: string;
+  getJob(id: string): Promise<Job | undefined>;
+  getJobs(types: 'failed'[], start?: number, end?: number, asc?: boolean): Promise<(Job | undefined)[]>;
+  getJobLogs(id: string): Promise<{ logs: string[] }>;
+}
+
+const PAGE = 200;
+const REASONS: readonly DeadReason[] = ['attempts', 'unrecoverable', 'stalled', 'timeout', 'unhandled'];
+
+/**
+ * The dead letters of a queue: BullMQ's failed runs, of stock workers too. Nothing takes them away but `requeue`, `discard`
+ * and the `removeOnFail` that a job itself asks for.
+ */
+export class DeadLetters {
+  constructor(
+    private readonly queue: DeadLetterSource,
+    private readonly maxPayload: number,
+  ) {}
+
+  /**
+   * Those that `filter` means, the oldest first.
+   * @param options.limit 1 to 1000; defaults to 100.
+   * @throws CarillonError INVALID_OPTION
+   */
+  async list(filter: DeadFilter = {}, options: { limit?: number } = {}): Promise<DeadLetter[]> {
+    const limit = options.limit === undefined ? 100 : checkInteger('limit', options.limit, 1, 1000);
+    const found: DeadLetter[] = [];
+    for await (const job of this.#walk(filter)) {
+      found.push(letterOf(job));
+      if (found.length === limit) break;
+    }
+    return found;
+  }
+
+  /** @throws CarillonError NOT_FOUND */
+  async get(id: string): Promise<DeadLetterDetails> {
+    const job = await this.#dead(id);
+    const { logs } = await this.queue.getJobLogs(id);
+    return {
+      ...letterOf(job),
+      data: job.data,
+      opts: job.opts,
+      errors: [...(job.stacktrace ?? [])].reverse(),
+      logs,
+      startedAt: job.processedOn,
+    };
+  }
+
+  /**
+   * Puts one back into its queue, with all its attempts again; its payload stays byte for byte, or is `data`.
+   * @throws CarillonError NOT_FOUND; CONFLICT when somebody else was quicker
+   */
+  async requeue(id: string, edit: { data?: unknown } = {}): Promise<void> {
+    checkObject('edit', edit);
+    rejectUnknown(edit as Record<string, unknown>, ['data'], 'edit.');
+    const job = await this.#dead(id);
+    if (edit.data !== undefined) {
+      encodeData(edit.data, this.maxPayload);
+      await job.updateData(edit.data);
+    }
+    if (!(await revive(job))) throw quicker(id);
+  }
+
+  /** Puts all back that `filter` means, the oldest first; those that die again meanwhile are not met twice. */
+  async requeueAll(filter: DeadFilter, options: RequeueOptions = {}): Promise<DeadChange> {
+    const { rate } = options;
+    if (rate !== undefined && !(typeof rate === 'number' && rate > 0 && Number.isFinite(rate))) {
+      refuse('rate', rate, 'must be a number above 0', 'Give how many a second.');
+    }
+    const started = performance.now();
+    let turn = 0;
+    return this.#change(filter, options, async (job) => {
+      if (rate !== undefined) {
+        const wait = started + (turn * 1000) / rate - performance.now();
+        if (wait > 0) await delay(wait);
+        turn += 1;
+      }
+      return revive(job);
+    });
+  }
+
+  /** Removes one for good. @throws CarillonError NOT_FOUND, CONFLICT */
+  async discard(id: string): Promise<void> {
+    const job = await this.#dead(id);
+    if (!(await gone(job))) throw quicker(id);
+  }
+
+  /** Removes all that `filter` means for good. */
+  discardAll(filter: DeadFilter, options: DeadChangeOptions = {}): Promise<DeadChange> {
+    return this.#change(filter, options, gone);
+  }
+
+  async #change(
+    filter: DeadFilter,
+    options: DeadChangeOptions,
+    change: (job: Job) => Promise<boolean>,
+  ): Promise<DeadChange> {
+    const limit = options.limit === undefined ? 100_000 : checkInteger('limit', options.limit, 1, 1_000_000);
+    // All are named before the first is changed: what dies again on the way is not met a second time.
+    const meant: string[] = [];
+    for await (const job of this.#walk(filter)) {
+      meant.push(job.id ?? '');
+      if (meant.length === limit) break;
+    }
+    if (options.dryRun === true) return { changed: meant, skipped: [] };
+    const done: DeadChange = { changed: [], skipped: [] };
+    for (const id of meant) {
+      const job = await this.queue.getJob(id);
+      const changed = job !== undefined && (await change(job));
+      (changed ? done.changed : done.skipped).push(id);
+    }
+    return done;
+  }
+
+  /** Page by page, so that a long list is never read at once. */
+  async *#walk(filter: DeadFilter): AsyncGenerator<Job> {
+    const matches = matcherOf(filter);
+    const seen = new Set<string>();
+    for (let from = 0; ; from += PAGE) {
+      const page = await this.queue.getJobs(['failed'], from, from + PAGE - 1, true);
+      for (const job of page) {
+        // A page may show again what moved up while others left.
+        if (job?.id === undefined || seen.has(job.id)) continue;
+        seen.add(job.id);
+        if (matches(letterOf(job))) yield job;
+      }
+      if (page.length < PAGE) return;
+    }
+  }
+
+  async #dead(id: string): Promise<Job> {
+    const job = await this.queue.getJob(id);
+    if (job !== undefined && (await job.isFailed())) return job;
+    throw new CarillonError(
+      'NOT_FOUND',
+      `the queue ${this.queue.name} has no dead letter ${JSON.stringify(id)}`,
+      {
+        field: 'id',
+        given: id,
+        todo:
+          job === undefined
+            ? '`carillon dead list` shows those it has.'
+            : 'The job is alive; see `carillon jobs get`.',
+      },
+    );
+  }
+}
+
+function letterOf(job: Job): DeadLetter {
+  const id = job.id ?? '';
+  const source = jobIdOfRun(id);
+  const error = job.failedReason ?? '';
+  const { attemptsMade } = job;
+  return {
+    id,
+    name: job.name,
+    source: { kind: source === id ? 'job' : 'schedule', id: source, scheduledFor: job.scheduledFor },
+    reason: deadReasonOf({ failedReason: error, attemptsMade, attempts: job.opts.attempts ?? 0 }),
+    error,
+    attempts: attemptsMade,
+    diedAt: job.finishedOn ?? 0,
+  };
+}
+
+/** @throws CarillonError INVALID_OPTION */
+function matcherOf(filter: DeadFilter): (letter: DeadLetter) => boolean {
+  const given = checkObject('filter', filter);
+  rejectUnknown(given, ['name', 'text', 'reason', 'from', 'to', 'source'], 'filter.');
+  for (const field of ['name', 'text', 'source'] as const) {
+    if (given[field] !== undefined && typeof given[field] !== 'string') {
+      refuse(`filter.${field}`, given[field], 'must be a text', 'Give a text.');
+    }
+  }
+  const { name, text, source } = filter;
+  const reason =
+    filter.reason === undefined ? undefined : checkOneOf('filter.reason', filter.reason, REASONS);
+  const from = filter.from === undefined ? 0 : parseInstant(filter.from, 'filter.from');
+  const to = filter.to === undefined ? Number.POSITIVE_INFINITY : parseInstant(filter.to, 'filter.to');
+  const wanted = text?.toLowerCase();
+  return (letter) =>
+    (name === undefined || letter.name === name) &&
+    (wanted === undefined || letter.error.toLowerCase().includes(wanted)) &&
+    (reason === undefined || letter.reason === reason) &&
+    (source === undefined || letter.source.id === source) &&
+    letter.diedAt >= from &&
+    letter.diedAt < to;
+}
+
+/** False when it is not dead any more. */
+async function revive(job: Job): Promise<boolean> {
+  if (!(await job.isFailed())) return false;
+  try {
+    await job.retry('failed', { resetAttemptsMade: true, resetAttemptsStarted: true });
+    return true;
+  } catch (error) {
+    if (await job.isFailed()) throw error;
+    return false;
+  }
+}
+
+async function gone(job: Job): Promise<boolean> {
+  if (!(await job.isFailed())) return false;
+  try {
+    await job.remove();
+    return true;
+  } catch (error) {
+    if (await job.isFailed()) throw error;
+    return false;
+  }
+}
+
+function quicker(id: string): CarillonError {
+  return new CarillonError('CONFLICT', `somebody else took the dead letter ${JSON.stringify(id)} meanwhile`, {
+    field: 'id',
+    given: id,
+    todo: 'Look at it again.',
+  });
+}

@@ -1,0 +1,15 @@
+/** Why a run is dead. */
+export type DeadReason = 'attempts' | 'unrecoverable' | 'stalled' | 'timeout' | 'unhandled';
+
+/** Why, by what BullMQ and our worker write down. Pure. */
+export function deadReasonOf(run: {
+  failedReason: string;
+  attemptsMade: number;
+  attempts: number;
+}): DeadReason {
+  // BullMQ's own words for a run whose workers died or blocked too often.
+  if (run.failedReason.startsWith('job stalled more than')) return 'stalled';
+  if (run.failedReason.startsWith('the attempt took longer than')) return 'timeout';
+  if (run.failedReason.startsWith('no handler for jobs named')) return 'unhandled';
+  return run.attemptsMade < Math.max(1, run.attempts) ? 'unrecoverable' : 'attempts';
+}

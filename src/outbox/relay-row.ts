@@ -1,0 +1,75 @@
+import type { JobOptions } from '../client/job-options.js';
+import { prepareJob } from '../client/prepare-job.js';
+import { checkInteger } from '../config/check.js';
+import { CarillonError, isCarillonError } from '../domain/errors.js';
+import { checkQueueName } from '../domain/ids.js';
+import { LAST_INSTANT } from '../domain/instant.js';
+import type { SubmitItem } from '../redis/submit-batch.js';
+
+/** A row as it was read; whoever inserted it may have written anything. */
+export interface StoredRow {
+  seq: string;
+  id: string;
+  queue: string;
+  name: string;
+  data: string;
+  opts: string;
+  /** ms since 1970, by PostgreSQL's clock. */
+  addedAt: number;
+  tries: number;
+}
+
+const LARGEST_PAYLOAD = 16_000_000;
+
+/**
+ * The job of a row. Its payload stays the text that it is. A `delay` counts from the insert.
+ * @throws CarillonError for what no repeat will mend.
+ */
+export function itemOf(row: StoredRow, duplicateWindow: number): SubmitItem {
+  checkQueueName(row.queue, 'queue');
+  parse(row.data, 'data');
+  if (Buffer.byteLength(row.data) > LARGEST_PAYLOAD) {
+    throw new CarillonError('INVALID_OPTION', 'data is larger than a job can be', { field: 'data' });
+  }
+  const opts = parse(row.opts, 'opts');
+  if (typeof opts !== 'object' || opts === null || Array.isArray(opts)) {
+    throw new CarillonError('INVALID_OPTION', 'opts must be a JSON object', { field: 'opts', given: opts });
+  }
+  const { delay, ...rest } = opts as JobOptions;
+  const timed: JobOptions = { ...rest, jobId: rest.jobId ?? row.id };
+  if (delay !== undefined && rest.at === undefined) {
+    timed.at = row.addedAt + checkInteger('delay', delay, 0, LAST_INSTANT - row.addedAt);
+  } else if (delay !== undefined) timed.delay = delay;
+  const limits = { maxPayload: LARGEST_PAYLOAD, duplicateWindow, queue: row.queue };
+  return { ...prepareJob(row.name, null, timed, limits, () => row.id), data: row.data };
+}
+
+/** What to do with a row whose submit failed: wait for a server, try it again later, or set it aside. */
+export type Verdict = 'stop' | 'later' | 'aside';
+
+/** Codes of a server, a namespace or an installation that serves nobody: no row is to blame. */
+const EVERYBODY: ReadonlySet<string> = new Set([
+  'REDIS_UNAVAILABLE',
+  'OUT_OF_MEMORY',
+  'UNSAFE_REDIS',
+  'WRONG_LAYOUT',
+  'INCOMPATIBLE_BULLMQ',
+  'CLOSED',
+]);
+/** How often a row whose parent is not known yet is tried again: another relay may just be adding it. */
+const PATIENCE = 8;
+
+export function judge(error: unknown, tries: number): Verdict {
+  if (!isCarillonError(error)) return 'stop';
+  if (EVERYBODY.has(error.code)) return 'stop';
+  if (error.code === 'UNKNOWN_PARENT') return tries + 1 < PATIENCE ? 'later' : 'aside';
+  return error.retryable ? 'later' : 'aside';
+}
+
+function parse(text: string, field: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new CarillonError('INVALID_OPTION', `${field} is no JSON`, { field, given: text, cause });
+  }
+}

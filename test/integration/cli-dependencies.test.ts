@@ -1,0 +1,109 @@
+import { expect, test } from 'vitest';
+import { treeOf } from '../../src/cli/jobs-graph.js';
+import type { GraphNodeInfo } from '../../src/client/job-graph.js';
+import { DependencyWorld } from '../support/dependency-world.js';
+import { InProcessCli } from './cli-in-process.js';
+
+const HOUR = 3_600_000;
+
+function setup(task: { name: string }) {
+  const world = new DependencyWorld(task);
+  return { world, queue: world.queue(), cli: new InProcessCli(world.prefix) };
+}
+
+test('jobs graph: a tree from any of its jobs, and one document; jobs get says what it waits for', async ({
+  task,
+}) => {
+  const { queue, cli } = setup(task);
+  await queue.addGraph([
+    { name: 'x', opts: { jobId: 'root', delay: HOUR } },
+    { name: 'x', opts: { jobId: 'left', after: ['root'] } },
+    { name: 'x', opts: { jobId: 'right', after: ['root'] } },
+    { name: 'x', opts: { jobId: 'end', after: ['left', { jobId: 'right', on: 'completion' }] } },
+  ]);
+  const tree = (await cli.text('jobs', 'graph', 'q', 'end')).trimEnd().split('\n');
+  expect(tree[0]).toMatch(/^q:root \[scheduled, due in /);
+  expect(tree.slice(1)).toEqual([
+    '├─ q:left [waiting for 1 of 1]',
+    '│  └─ q:end [waiting for 2 of 2] ◀',
+    '└─ q:right [waiting for 1 of 1]',
+    '   └─ q:end (above) ◀',
+  ]);
+  const { nodes } = await cli.json<{ nodes: GraphNodeInfo[] }>('jobs', 'graph', 'q', 'root');
+  expect(nodes.map(({ jobId }) => jobId).sort()).toEqual(['end', 'left', 'right', 'root']);
+  expect(nodes[0]).toMatchObject({
+    jobId: 'root',
+    state: 'scheduled',
+    children: ['q:left', 'q:right'],
+    after: [],
+  });
+  expect(await cli.json('jobs', 'get', 'q', 'end')).toMatchObject({
+    state: 'waiting',
+    after: ['q:left (on success)', 'q:right (on completion)'],
+  });
+  expect(await cli.run('jobs', 'graph', 'q', 'nobody')).toMatchObject({ code: 1 });
+});
+
+test('jobs graph after the end: outcomes, and what a cut-off fan-out hides', () => {
+  const node = (jobId: string, over: Partial<GraphNodeInfo>): [string, GraphNodeInfo] => [
+    `q:${jobId}`,
+    { queue: 'q', jobId, state: 'succeeded', after: [], children: [], more: 0, ...over },
+  ];
+  const nodes = new Map([
+    node('root', { children: ['q:a'], more: 7 }),
+    node('a', { state: 'cancelled', note: 'parent q:root dead' }),
+  ]);
+  expect(treeOf(nodes, 'q:root')).toEqual([
+    'q:root [succeeded] ◀',
+    '├─ q:a [cancelled, parent q:root dead]',
+    '└─ and 7 more',
+  ]);
+});
+
+test('jobs cancel, pause and reschedule by filter: shown, asked for, and told', async ({ task }) => {
+  const { queue, cli } = setup(task);
+  for (const id of ['a', 'b']) await queue.add('mail', {}, { jobId: id, delay: HOUR });
+  await queue.add('other', {}, { jobId: 'c' });
+  const dry = await cli.json('jobs', 'cancel', 'q', '--name', 'mail', '--dry-run');
+  expect(dry).toMatchObject({
+    applied: false,
+    jobs: [
+      { id: 'a', done: false },
+      { id: 'b', done: false },
+    ],
+    more: false,
+  });
+  expect(await cli.text('jobs', 'pause', 'q', '--state', 'dispatched,scheduled', '--yes')).toContain(
+    'paused 3 jobs of q',
+  );
+  expect(await cli.text('jobs', 'resume', 'q', '--text', 'B', '--yes')).toContain('resumed 1 jobs of q');
+  expect(await cli.text('jobs', 'cancel', 'q', '--name', 'mail', '--yes')).toContain('cancelled 2 jobs of q');
+  expect(await queue.getJobCountByTypes('delayed')).toBe(1);
+  for (const args of [
+    ['cancel', 'q'],
+    ['cancel', 'q', 'c', '--name', 'other'],
+    ['reschedule', 'q', 'c'],
+    ['update', 'q', 'c'],
+  ]) {
+    expect((await cli.run('jobs', ...args)).code).toBe(2);
+  }
+});
+
+test('jobs update: name, payload and options of a job in its queue', async ({ task }) => {
+  const { queue, cli } = setup(task);
+  await queue.add('x', { v: 1 }, { jobId: 'a' });
+  const text = await cli.text(
+    'jobs',
+    'update',
+    'q',
+    'a',
+    '--name',
+    'y',
+    '--data',
+    '{"v":2}',
+    '--opts',
+    '{"attempts":4}',
+  );
+  expect(text).toContain('updated a in q');
+  expect(await queue.getJob('a')).toMatchObject({ name: 'y', data: { v: 2 }, opts: { attempts: 4 } });
+});
