@@ -5,6 +5,7 @@ import { readRunFacts } from '../redis/run-facts.js';
 import type { AfterEntry } from '../redis/submit-batch.js';
 import { WorkerRegistry } from '../redis/worker-registry.js';
 import { utc } from './output.js';
+import { retriesOf } from './retries-text.js';
 
 /** A job as `jobs get` shows it. */
 export interface JobDescription {
@@ -20,6 +21,8 @@ export interface JobDescription {
   opts?: unknown;
   priority?: number;
   attempts?: number;
+  /** What follows a failure. */
+  retries?: string;
   failed?: string;
   result?: unknown;
   note?: string;
@@ -68,6 +71,7 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
       data: parsed(data),
       opts: opts === '' ? {} : parsed(opts),
       priority,
+      retries: retriesOf(opts === '' ? {} : parsed(opts)),
       repeats: await repeats(queue, name),
       ...(note === undefined ? {} : { note }),
       ...(await waitsFor(queue, id)),
@@ -92,6 +96,7 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
       opts,
       priority,
       attempts: attemptsMade,
+      retries: retriesOf(opts),
       repeats: await repeats(queue, name),
       ...(worker === undefined ? {} : { worker }),
       ...(lockEndsIn === undefined ? {} : { lockEndsIn: `${lockEndsIn} ms` }),

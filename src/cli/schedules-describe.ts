@@ -8,6 +8,7 @@ import type { ScheduleRun } from '../redis/record.js';
 import { integerArgument } from './arguments.js';
 import { withKnownQueue } from './connect.js';
 import { away, plain, printJson, printLine, printTable, remark, utc } from './output.js';
+import { retriesOf } from './retries-text.js';
 import { timingText } from './schedule-timing.js';
 import { settingsOf } from './settings.js';
 
@@ -49,6 +50,7 @@ function linesOf(queue: string, found: ScheduleDescription): [string, string][] 
     ['policies', [...words, lateness]],
     ['tags', definition.tags === undefined ? [] : [definition.tags.join(', ')]],
     ['each run', [`${template.name} ${JSON.stringify(template.data)} ${JSON.stringify(template.opts)}`]],
+    ['retries', [retriesOf(template.opts)]],
     ['fired', [`${found.count} ${found.count === 1 ? 'time' : 'times'}, last tick ${utc(found.last)}`]],
     ['troubles', troublesOf(found)],
     ['open runs', runsText(found.id, found.open)],

@@ -1,4 +1,5 @@
-import { restBeforeRetry } from '../domain/backoff.js';
+import { type Backoff, restBeforeRetry } from '../domain/backoff.js';
+import { LONGEST_DURATION } from '../domain/durations.js';
 import type { JobJson, JobProgress, MinimalQueue } from '../queue/bullmq.js';
 import { Job } from '../queue/job.js';
 
@@ -22,18 +23,44 @@ export class WorkerJob<
     const job = super.fromJSON<D, R, N>(queue, json, jobId) as WorkerJob<D, R, N>;
     // Private to BullMQ's Job, and the only place where the rest is decided.
     const judge = Reflect.get(job, 'shouldRetryJob') as Judge;
-    const capped: Judge = async (error) => restOf(job as Job, await judge.call(job, error));
-    Object.defineProperty(job, 'shouldRetryJob', { value: capped, enumerable: false });
+    const tell = (trouble: Error) => void queue.emit('error', trouble);
+    const ours: Judge = (error) => judgeWell(job as Job, () => judge.call(job, error), tell);
+    Object.defineProperty(job, 'shouldRetryJob', { value: ours, enumerable: false });
     return job;
   }
 }
 
-function restOf(job: Job, [again, given]: Retry): Retry {
-  if (!again) return [false, 0];
+/** The rest where a strategy gives none that is a time, and the job's options name none either, ms. */
+const FALLBACK = 30_000;
+
+/**
+ * A strategy that throws, or that the worker does not have, would leave the run without a lock until it counts as stalled,
+ * and an answer that is no time would end it: the fault of a strategy costs a run neither.
+ */
+async function judgeWell(
+  job: Job,
+  judge: () => Promise<Retry>,
+  tell: (trouble: Error) => void,
+): Promise<Retry> {
   const { backoff } = job.opts;
-  if (typeof backoff !== 'object') return [again, given];
-  const rest = restBeforeRetry(backoff, job.attemptsMade + 1, Math.random);
-  if (rest !== undefined) return [true, rest];
-  // A strategy of the user's own: what is no time would be a retry that never comes, or one without a rest.
-  return Number.isFinite(given) && given >= 0 ? [true, Math.floor(given)] : [false, 0];
+  const instead = (trouble: string, cause?: unknown): Retry => {
+    const { type, delay = FALLBACK } = backoff as Backoff;
+    const told = `backoff strategy ${JSON.stringify(type)} ${trouble}: run ${job.id} rests ${delay} ms instead`;
+    tell(new Error(told, { cause }));
+    return [true, delay];
+  };
+  try {
+    const [again, given] = await judge();
+    if (!again || typeof backoff !== 'object') return [again, given];
+    const rest = restBeforeRetry(backoff, job.attemptsMade + 1, Math.random);
+    if (rest !== undefined) return [true, rest];
+    const isTime = typeof given === 'number' && given >= 0 && given <= LONGEST_DURATION;
+    return isTime ? [true, Math.floor(given)] : instead(`gave ${String(given)}, which is no time to rest`);
+  } catch (cause) {
+    if (typeof backoff !== 'object') throw cause;
+    return instead(
+      `failed (${cause instanceof Error ? cause.message.split('\n')[0] : String(cause)})`,
+      cause,
+    );
+  }
 }

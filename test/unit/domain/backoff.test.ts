@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { LONGEST_BACKOFF, restBeforeRetry } from '../../../src/domain/backoff.js';
+import { LONGEST_BACKOFF, restBeforeRetry, retryWords } from '../../../src/domain/backoff.js';
 
 const never = () => 0;
 
@@ -54,4 +54,24 @@ describe('the rest before a retry', () => {
     }
     expect(Math.max(...bins.values())).toBeLessThan(300);
   });
+});
+
+test.each([
+  [undefined, undefined, 'none: a failure is dead at once'],
+  [1, 5000, 'none: a failure is dead at once, its backoff has no effect without attempts'],
+  [5, undefined, 'up to 4 more, at once'],
+  [5, 40_000, 'up to 4 more, 40s after each failure'],
+  [
+    3,
+    { type: 'exponential', delay: 30_000, jitter: 1, maxDelay: 3_600_000 },
+    'up to 2 more, 30s after the first failure, doubling to at most 1h, full jitter',
+  ],
+  [
+    3,
+    { type: 'exponential', delay: 1000 },
+    'up to 2 more, 1s after the first failure, doubling to at most 1d',
+  ],
+  [3, { type: 'tide' }, 'up to 2 more, when the worker’s strategy "tide" says'],
+])('in words: attempts %s, backoff %o', (attempts, backoff, words) => {
+  expect(retryWords(attempts, backoff)).toBe(words);
 });
