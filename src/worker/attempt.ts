@@ -41,6 +41,11 @@ export class Attempt {
     this.#told();
   }
 
+  /** BullMQ's own way to stop a job of this worker (`cancelJob`): what the handler then throws fails the attempt. */
+  abort(reason: unknown): void {
+    this.#abort.abort(reason);
+  }
+
   /** Runs the handler to its end, or until `grace` ms after it was told to stop. Never rejects. */
   async run(handle: () => unknown, grace: () => number): Promise<Ending> {
     const work = settle(handle);

@@ -147,7 +147,12 @@ export class Run<Data = unknown> {
 }
 
 function jsonOf(field: string, value: unknown): string {
-  const text = JSON.stringify(value);
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch {
+    // A circle, or a bigint.
+  }
   if (text === undefined) refuse(field, value, 'is nothing that JSON can hold', 'Give plain data.');
   return text;
 }

@@ -22,7 +22,7 @@ export interface RunsAtWorkOptions {
   lockDuration: number;
   shutdownGrace: number;
   /** ms of an attempt by job name, and what the handler does; throws for a name without handler. */
-  work: (run: Run) => unknown;
+  work: (run: Run, lock: string) => unknown;
   timeoutOf: (job: Job<unknown>) => number;
   /** Who claims, for whoever looks at the run. */
   worker: () => object;
@@ -65,13 +65,20 @@ export class RunsAtWork {
       .map(({ held }) => ({ runId: held.runId, lock: held.lock }));
   }
 
-  /** Redis confirmed the renewal of these locks, which was sent at `sentAt` (monotonic ms). */
-  renewed(runIds: readonly string[], refused: readonly string[], sentAt: number): void {
-    for (const runId of runIds) {
-      const lease = this.#runs.get(runId)?.lease;
-      if (refused.includes(runId)) lease?.revoke();
-      else lease?.renewed(sentAt);
+  /** Redis confirmed the renewal of `runs`' locks, but for those `refused`; it was sent at `sentAt` (monotonic ms). */
+  renewed(runs: readonly Omit<HeldRun, 'queue'>[], refused: readonly string[], sentAt: number): void {
+    for (const { runId, lock } of runs) {
+      const run = this.#runs.get(runId);
+      // An answer that was under way may be about an earlier attempt.
+      if (run?.held.lock !== lock) continue;
+      if (refused.includes(runId)) run.lease.revoke();
+      else run.lease.renewed(sentAt);
     }
+  }
+
+  /** This worker has fetched a run again that it still has: its attempt lost the lock, whatever its clock says. */
+  lost(runId: string): void {
+    this.#runs.get(runId)?.lease.revoke();
   }
 
   /** Somebody asked for a run; nothing happens when it is not here. */
@@ -89,10 +96,11 @@ export class RunsAtWork {
    * BullMQ's processor: does one attempt. What it returns completes the run, what it throws fails the attempt; a
    * WaitingError says that the run has left this worker already.
    */
-  async process(job: Job<unknown>, lock: string): Promise<unknown> {
+  async process(job: Job<unknown>, lock: string, bullmq?: AbortSignal): Promise<unknown> {
     const { options } = this;
     const held = { queue: options.queue, runId: job.id ?? '', lock };
     const attempt = new Attempt();
+    bullmq?.addEventListener('abort', () => attempt.abort(bullmq.reason), { once: true });
     const sentAt = options.monotonic();
     const lease = new Lease(
       {
@@ -105,9 +113,7 @@ export class RunsAtWork {
     // An earlier attempt that lost its lock here may still be at work under the same id: this one takes its place.
     const atWork: AtWork = { held, name: job.name, attempt, lease };
     this.#runs.set(held.runId, atWork);
-    const limit = options.timeoutOf(job);
-    const timer =
-      limit > 0 ? setTimeout(() => attempt.stop({ why: 'timeout', after: limit }), limit) : undefined;
+    let timer: NodeJS.Timeout | undefined;
     try {
       const claimed = await this.#claim(held, lease);
       if (this.#shuttingDown) attempt.stop({ why: 'shutdown' });
@@ -116,8 +122,11 @@ export class RunsAtWork {
         return await this.#end(job, held, attempt, { how: 'threw', error: attempt.signal.reason });
       const { scripts } = options;
       const run = new Run({ job, held, claimed, lease, signal: attempt.signal, scripts });
+      // From here on: a claim that had to wait for Redis must not cost an attempt.
+      const limit = options.timeoutOf(job);
+      if (limit > 0) timer = setTimeout(() => attempt.stop({ why: 'timeout', after: limit }), limit);
       const ending = await attempt.run(
-        () => options.work(run),
+        () => options.work(run, lock),
         () => (this.#shuttingDown ? options.shutdownGrace : STOP_GRACE),
       );
       return await this.#end(job, held, attempt, ending);
@@ -163,8 +172,9 @@ export class RunsAtWork {
       );
     }
     if (stopped.why === 'timeout') throw attempt.signal.reason;
-    // The order of things: whoever was told to stop and throws has stopped for that.
-    if (stopped.why === 'stale') throw ending.how === 'threw' ? ending.error : attempt.signal.reason;
+    // The order of things: whoever was told to stop and throws has stopped for that. A lock that is not trusted here may
+    // stand in Redis yet: the run is handed back then and no attempt used, but not while its handler goes on.
+    if (stopped.why === 'stale' && ending.how === 'ignored') throw new WaitingError();
     await this.#giveBack(job, held, stopped);
     throw new WaitingError();
   }

@@ -56,6 +56,7 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
   readonly #registry: WorkerRegistry;
   readonly #connections: { client: Redis; owned: boolean }[] = [];
   readonly #services: Service[] = [];
+  readonly #stepsOf = new Map<string, Promise<unknown>>();
   readonly #startedAt = new Date().toISOString();
   #draining = false;
   #closing: Promise<void> | undefined;
@@ -75,10 +76,11 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
     const handlers = isFile || typeof processor === 'function' ? undefined : resolveHandlers(processor);
     // BullMQ begins to work inside its constructor: what it calls stands before ours is done.
     const late: { atWork?: RunsAtWork } = {};
-    const process = (job: Job<unknown>, token = '', _signal?: AbortSignal): Promise<unknown> =>
-      (late.atWork as RunsAtWork).process(job, token);
+    // Three parameters: BullMQ counts them before it makes a signal.
+    const process: Processor = (job, token, signal) =>
+      (late.atWork as RunsAtWork).process(job, token ?? '', signal);
     const { namespace: _n, shutdownGrace: _g, timeout: _t, effects: _e, logger: _l, ...rest } = options;
-    super(name, isFile ? processor : (process as Processor), {
+    super(name, isFile ? processor : process, {
       ...rest,
       connection: connectionForBullmq(options.connection),
       lockDuration: settings.lockDuration,
@@ -104,8 +106,8 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
       lockDuration: settings.lockDuration,
       shutdownGrace: settings.shutdownGrace,
       timeoutOf: (job) => this.#timeoutOf(job),
-      work: (run) => {
-        if (typeof processor === 'function') return processor(run.job, undefined, run.signal);
+      work: (run, lock) => {
+        if (typeof processor === 'function') return processor(run.job, lock, run.signal);
         const handler = handlers?.get(run.name);
         if (handler === undefined) throw unknownName(run.name, handlers?.keys() ?? []);
         return handler.handle(run);
@@ -162,8 +164,35 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
   override async extendJobLocks(runIds: string[], tokens: string[], duration: number): Promise<string[]> {
     const sentAt = performance.now();
     const refused = await super.extendJobLocks(runIds, tokens, duration);
-    this.#atWork.renewed(runIds, refused, sentAt);
+    const runs = runIds.map((runId, index) => ({ runId, lock: tokens[index] ?? '' }));
+    this.#atWork.renewed(runs, refused, sentAt);
     return refused;
+  }
+
+  /**
+   * BullMQ's step of one attempt. One that lost its lock may still be stopping when this worker fetches its run again: the
+   * newer waits for it. BullMQ keeps locks by run id, and the end of the older would end the renewals of the newer.
+   */
+  override async processJob(
+    ...args: Parameters<BullWorker['processJob']>
+  ): ReturnType<BullWorker['processJob']> {
+    const [job, token] = args;
+    const runId = job.id ?? '';
+    const before = this.#stepsOf.get(runId);
+    if (before !== undefined) {
+      this.lockManager.trackJob(runId, token, job.processedOn ?? Date.now());
+      this.#atWork.lost(runId);
+    }
+    const step = (async () => {
+      await before?.catch(() => undefined);
+      return super.processJob(...args);
+    })();
+    this.#stepsOf.set(runId, step);
+    try {
+      return await step;
+    } finally {
+      if (this.#stepsOf.get(runId) === step) this.#stepsOf.delete(runId);
+    }
   }
 
   protected override get Job(): typeof WorkerJob {

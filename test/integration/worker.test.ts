@@ -1,4 +1,4 @@
-import { Worker as StockWorker } from 'bullmq';
+import { DelayedError, Worker as StockWorker } from 'bullmq';
 import { expect, onTestFinished, test } from 'vitest';
 import {
   type Handlers,
@@ -529,4 +529,130 @@ test('cancelOther: the worker that has the run is asked to stop, and the tick th
   await eventually(() => expect(reasons).toEqual(['cancelled: overlap']), { timeout: 20_000 });
   await eventually(() => expect(started.length).toBeGreaterThan(1), { timeout: 20_000 });
   await queue.schedules.get('s').delete();
+});
+
+test('a processor function gets BullMQ’s lock and signal: it can move its job, and cancelJob reaches it', async ({
+  task,
+}) => {
+  const { queue, prefix } = open(task);
+  let starts = 0;
+  const worker = new Worker(
+    'q',
+    async (job, token, signal) => {
+      starts += 1;
+      if (starts === 1) {
+        await job.moveToDelayed(Date.now() + 20, token);
+        throw new DelayedError();
+      }
+      await new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+    },
+    { connection: sharedRedisUrl(), prefix, ...LOCK },
+  );
+  onTestFinished(() => worker.close(true));
+  await queue.add('any', {}, { jobId: 'moved' });
+  await eventually(() => expect(starts).toBe(2));
+  expect(worker.cancelJob('moved', 'not now')).toBe(true);
+  await eventually(async () => expect(await queue.getJobState('moved')).toBe('failed'));
+});
+
+test('a lock that is not trusted any more, but stands in Redis, costs no attempt', async ({ task }) => {
+  const { queue, work } = open(task);
+  const { client, base } = queue.backend.shard;
+  const attempts: number[] = [];
+  let stop: () => void = () => undefined;
+  const worker = work({
+    async long(run: Run) {
+      attempts.push(run.attempt);
+      if (attempts.length > 1) return 'second';
+      const stopped = untilStopped(run).catch((error) => error);
+      const held = await client.get(`${base}q:l:lock`);
+      // What a renewal finds then is another's lock; afterwards it is this worker's again.
+      await client.set(`${base}q:l:lock`, 'another', 'PX', 60_000);
+      const reason = await stopped;
+      await client.set(`${base}q:l:lock`, held ?? '', 'PX', 60_000);
+      stop();
+      throw reason;
+    },
+  });
+  await queue.add('long', {}, { jobId: 'l' });
+  await new Promise<void>((resolve) => (stop = resolve));
+  await eventually(async () => expect((await queue.getJob('l'))?.returnvalue).toBe('second'));
+  expect(attempts).toEqual([1, 1]);
+  await worker.close();
+});
+
+test('a run that this worker fetches again waits until the attempt that lost it has stopped, and keeps its own lock', async ({
+  task,
+}) => {
+  const { queue, work } = open(task);
+  const { client, base } = queue.backend.shard;
+  const runs: Run[] = [];
+  const at: string[] = [];
+  let end: () => void = () => undefined;
+  const worker = work(
+    {
+      async long(run: Run) {
+        runs.push(run);
+        if (runs.length === 1) {
+          await untilStopped(run).catch(() => undefined);
+          await eventually(async () => expect(await client.exists(`${base}q:l:lock`)).toBe(1));
+          at.push('first stops');
+          throw new Error('lost it');
+        }
+        at.push('second starts');
+        await new Promise<void>((resolve) => (end = resolve));
+        return run.signal.aborted;
+      },
+    },
+    { concurrency: 2 },
+  );
+  await queue.add('long', {}, { jobId: 'l' });
+  await eventually(() => expect(runs).toHaveLength(1));
+  await client.del(`${base}q:l:lock`);
+  await eventually(() => expect(at).toEqual(['first stops', 'second starts']));
+  // Longer than a lock: only renewals let it live.
+  const since = performance.now();
+  await eventually(() => performance.now() - since > LOCK.lockDuration + 500);
+  expect(await client.exists(`${base}q:l:lock`)).toBe(1);
+  end();
+  await eventually(async () => expect((await queue.getJob('l'))?.returnvalue).toBe(false));
+  await worker.close();
+});
+
+test('a time-out counts from the start of the handler, which so always starts', async ({ task }) => {
+  const { queue, work } = open(task);
+  const started: string[] = [];
+  work({
+    quick: {
+      timeout: 1,
+      async handle(run: Run) {
+        started.push(run.runId);
+        await untilStopped(run);
+      },
+    },
+  });
+  await queue.addBulk(
+    Array.from({ length: 20 }, (_, i) => ({ name: 'quick', data: {}, opts: { jobId: `r-${i}` } })),
+  );
+  await eventually(async () => expect(await queue.getJobCountByTypes('failed')).toBe(20));
+  expect(started).toHaveLength(20);
+});
+
+test('a checkpoint that JSON cannot hold is refused clearly', async ({ task }) => {
+  const { queue, work } = open(task);
+  const circle: { self?: unknown } = {};
+  circle.self = circle;
+  work({
+    async keep(run: Run) {
+      for (const value of [circle, 5n, undefined]) {
+        await expect(run.checkpoint(value)).rejects.toMatchObject({
+          code: 'INVALID_OPTION',
+          field: 'checkpoint',
+        });
+      }
+      return 'refused';
+    },
+  });
+  await queue.add('keep', {}, { jobId: 'k' });
+  await eventually(async () => expect((await queue.getJob('k'))?.returnvalue).toBe('refused'));
 });
