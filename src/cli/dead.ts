@@ -146,7 +146,8 @@ async function requeue(
   if (id === undefined && data !== undefined)
     refuseArgument('data', flags.data, 'needs an id', 'Name the one to edit.');
   await change('requeue', 'requeued', queue, id, flags, command, {
-    one: (q, one) => q.dead.requeue(one, data === undefined ? {} : { data }),
+    // The flag's own text: digits and empty lists stay as they are written.
+    one: (q, one) => q.dead.requeue(one, flags.data === undefined ? { data } : { dataText: flags.data }),
     many: (q, filter, options) =>
       q.dead.requeueAll(filter, { ...options, ...(rate === undefined ? {} : { rate }) }),
   });

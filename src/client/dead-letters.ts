@@ -2,11 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { checkInteger, checkObject, checkOneOf, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { type DeadReason, deadReasonOf } from '../domain/dead-reason.js';
-import { CarillonError } from '../domain/errors.js';
+import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { jobIdOfRun } from '../domain/ids.js';
 import { type Instant, parseInstant } from '../domain/instant.js';
 import type { Job } from '../queue/job.js';
 import { encodeData } from '../queue/payload.js';
+import type { DeadScripts } from '../redis/dead-scripts.js';
 
 /** A run that used up its attempts, or may have no more of them. */
 export interface DeadLetter {
@@ -83,6 +84,7 @@ const REASONS: readonly DeadReason[] = ['attempts', 'unrecoverable', 'stalled', 
 export class DeadLetters {
   constructor(
     private readonly queue: DeadLetterSource,
+    private readonly scripts: DeadScripts,
     private readonly maxPayload: number,
   ) {}
 
@@ -116,18 +118,15 @@ export class DeadLetters {
   }
 
   /**
-   * Puts one back into its queue, with all its attempts again; its payload stays byte for byte, or is `data`.
+   * Puts one back into its queue, with all its attempts again; its payload stays byte for byte, or is `data`, or the
+   * JSON text `dataText`, which is kept as it is written.
    * @throws CarillonError NOT_FOUND; CONFLICT when somebody else was quicker
    */
-  async requeue(id: string, edit: { data?: unknown } = {}): Promise<void> {
+  async requeue(id: string, edit: { data?: unknown; dataText?: string } = {}): Promise<void> {
     checkObject('edit', edit);
-    rejectUnknown(edit as Record<string, unknown>, ['data'], 'edit.');
-    const job = await this.#dead(id);
-    if (edit.data !== undefined) {
-      encodeData(edit.data, this.maxPayload);
-      await job.updateData(edit.data);
-    }
-    if (!(await revive(job))) throw quicker(id);
+    rejectUnknown(edit as Record<string, unknown>, ['data', 'dataText'], 'edit.');
+    const data = this.#payload(edit);
+    if (!(await this.#revive(await this.#dead(id), data))) throw quicker(id);
   }
 
   /** Puts all back that `filter` means, the oldest first; those that die again meanwhile are not met twice. */
@@ -144,7 +143,7 @@ export class DeadLetters {
         if (wait > 0) await delay(wait);
         turn += 1;
       }
-      return revive(job);
+      return this.#revive(job);
     });
   }
 
@@ -195,6 +194,27 @@ export class DeadLetters {
       }
       if (page.length < PAGE) return;
     }
+  }
+
+  /** False when it is not dead any more, or another death than the one that was read. */
+  async #revive(job: Job, data?: string): Promise<boolean> {
+    const { id = '', finishedOn: diedAt = 0, opts } = job;
+    const [answer] = await this.scripts.requeue(this.queue.name, [
+      { id, diedAt, lifo: opts.lifo === true, data },
+    ]);
+    return answer === 'REQUEUED';
+  }
+
+  #payload({ data, dataText }: { data?: unknown; dataText?: string }): string | undefined {
+    if (dataText === undefined) return data === undefined ? undefined : encodeData(data, this.maxPayload);
+    if (data !== undefined) refuse('dataText', dataText, 'and data exclude each other', 'Give one of them.');
+    try {
+      encodeData(JSON.parse(dataText), this.maxPayload);
+    } catch (error) {
+      if (isCarillonError(error)) throw error;
+      refuse('dataText', dataText, 'is no JSON', 'Give the payload as JSON text.');
+    }
+    return dataText;
   }
 
   async #dead(id: string): Promise<Job> {
@@ -253,18 +273,6 @@ function matcherOf(filter: DeadFilter): (letter: DeadLetter) => boolean {
     (source === undefined || letter.source.id === source) &&
     letter.diedAt >= from &&
     letter.diedAt < to;
-}
-
-/** False when it is not dead any more. */
-async function revive(job: Job): Promise<boolean> {
-  if (!(await job.isFailed())) return false;
-  try {
-    await job.retry('failed', { resetAttemptsMade: true, resetAttemptsStarted: true });
-    return true;
-  } catch (error) {
-    if (await job.isFailed()) throw error;
-    return false;
-  }
 }
 
 async function gone(job: Job): Promise<boolean> {

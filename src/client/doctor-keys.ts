@@ -32,7 +32,7 @@ export type KeyKind =
   | { type: KeyType; part: 'bucket'; bucket: number }
   | { type: KeyType; part: 'spent' | 'spentShort'; bucket: number; generation: number }
   | { type: KeyType; part: 'dedup'; queue: string }
-  | { type: KeyType; part: 'once' }
+  | { type: KeyType; part: 'once' | 'dead-seen' }
   | { type: KeyType; part: 'ledger' | 'children' | 'followers'; identity: string }
   | { part: 'none' };
 
@@ -82,6 +82,7 @@ export function kindOfKey(rest: string): KeyKind | undefined {
   if (rest.startsWith('dedup:') && !rest.slice(6).includes(':') && rest.length > 6) {
     return { type: 'hash', part: 'dedup', queue: rest.slice(6) };
   }
+  if (/^dead-seen:[^:]+$/.test(rest)) return { type: 'zset', part: 'dead-seen' };
   if (/^once:[^:]+:./s.test(rest)) return { type: 'string', part: 'once' };
   if (rest.startsWith('ledger:') && rest.indexOf(':', 7) > 7) {
     return { type: 'hash', part: 'ledger', identity: rest.slice(7) };

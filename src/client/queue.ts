@@ -11,6 +11,7 @@ import { Job } from '../queue/job.js';
 import { TimerBackend } from '../queue/timer-backend.js';
 import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, type RedisConnectionOptions } from '../redis/connection.js';
+import { DeadScripts } from '../redis/dead-scripts.js';
 import { JobScripts } from '../redis/job-scripts.js';
 import { defaultNamespace } from '../redis/layout.js';
 import { ParentScripts } from '../redis/parent-scripts.js';
@@ -143,7 +144,7 @@ export class Queue<
       limits: { ...timers, queue: name },
       defaults: () => this.jobsOpts,
     });
-    this.dead = new DeadLetters(this as never, timers.maxPayload);
+    this.dead = new DeadLetters(this as never, new DeadScripts(shard), timers.maxPayload);
     this.schedules = new Schedules({
       queueName: name,
       jobs: scripts,

@@ -37,6 +37,7 @@ const USED: Record<string, { parameters: string; sha: string }> = {
     parameters: 'jobId,delayedKey,eventsKey,timestamp,maxEvents,markerKey,delay',
     sha: '1e85025af195',
   },
+  moveChildBackToParentDependencies: { parameters: 'jobKey,prevState', sha: '50f9f8fd6f6d' },
 };
 
 /** What the check found: nothing, or functions whose text is not the tested one. */

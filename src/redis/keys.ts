@@ -85,9 +85,13 @@ export class Keys {
   get effects(): string {
     return `${this.tag}:effects`;
   }
-  /** HASH: queue → `<ms> <run id>` of the last dead letter that the webhook was told of. */
+  /** HASH: queue → since when its dead letters are told to the webhook, ms. */
   get deadTold(): string {
     return `${this.tag}:dead-told`;
+  }
+  /** ZSET: run id → when the dead letter died that the webhook was last told of, ms; those of the last minutes. */
+  deadSeen(queue: string): string {
+    return `${this.tag}:dead-seen:${queue}`;
   }
   /** STRING, with an expiry: what was recorded once under a key of a queue, as JSON. */
   once(queue: string, key: string): string {

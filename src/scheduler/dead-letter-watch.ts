@@ -14,8 +14,13 @@ const POST_TIMEOUT = 5000;
 /** Rests after a failed post, ms. */
 const REST_MIN = 1000;
 const REST_MAX = 60_000;
-/** A letter that is refused so often is passed over, so that those behind it are told. */
+/** A letter that the receiver refuses (4xx) so often is passed over, so that those behind it are told. */
 const TRIES = 20;
+/**
+ * Times of death are the workers' own: one may be written behind a later one, by a slower worker or by one whose clock is
+ * behind. So far back each look goes, ms.
+ */
+const SKEW = 300_000;
 
 /** What is posted of a run that has died. */
 export interface DeadNotice {
@@ -32,18 +37,14 @@ export interface DeadNotice {
   diedAt: number;
 }
 
-/** How far the dead letters of a queue were told: the time of death of the last one, and its id. */
-interface Cursor {
-  score: number;
-  id: string;
-}
-
 /**
- * Posts each dead letter of the queues that this instance leads to a webhook, oldest first, at least once: the cursor in
- * Redis moves when the receiver has answered 2xx. Those that died before it first looked are not told.
+ * Posts each dead letter of the queues that this instance leads to a webhook, at least once: it is noted in Redis as told
+ * when the receiver has answered 2xx. Those that died before it first looked are not told.
  */
 export class DeadLetterWatch extends RepeatedTask {
-  readonly #rests = new Map<string, { until: number; tries: number }>();
+  readonly #rests = new Map<string, { until: number; tries: number; refusals: number }>();
+  /** Queue → what its failed set looked like when all of it was told. */
+  readonly #told = new Map<string, string>();
 
   constructor(
     private readonly shard: Shard,
@@ -73,26 +74,45 @@ export class DeadLetterWatch extends RepeatedTask {
   async #tell(queue: string, signal: AbortSignal): Promise<void> {
     const { client, keys, base } = this.shard;
     const failed = `${base}${queue}:failed`;
-    const from = await this.#cursor(queue);
-    const page = await client.zrange(failed, from.score, '+inf', 'BYSCORE', 'LIMIT', 0, PAGE, 'WITHSCORES');
-    for (let i = 0; i < page.length && !signal.aborted; i += 2) {
-      const [id = '', score] = [page[i], Number(page[i + 1])];
-      // Of one time those of a lower id come first, as Redis sorts them.
-      if (score === from.score && Buffer.compare(Buffer.from(id), Buffer.from(from.id)) <= 0) continue;
-      const notice = await this.#notice(queue, id, score);
-      if (notice !== undefined && !(await this.#post(queue, notice, signal))) return;
-      await client.hset(keys.deadTold, queue, `${score} ${id}`);
+    const seen = keys.deadSeen(queue);
+    const since = await this.#since(queue);
+    // What this look knows of the failed set; nothing new costs two small questions.
+    const [count, newest] = await Promise.all([
+      client.zcard(failed),
+      client.zrevrange(failed, 0, 0, 'WITHSCORES'),
+    ]);
+    const look = `${count} ${newest.join(' ')}`;
+    if (this.#told.get(queue) === look) return;
+    const [, last = '0'] = await client.zrevrange(seen, 0, 0, 'WITHSCORES');
+    const from = Math.max(since, Number(last) - SKEW);
+    for (let offset = 0; ; offset += PAGE) {
+      const page = await client.zrange(failed, from, '+inf', 'BYSCORE', 'LIMIT', offset, PAGE, 'WITHSCORES');
+      const ids = page.filter((_, i) => i % 2 === 0);
+      if (ids.length === 0) break;
+      const told = await client.zmscore(seen, ...ids);
+      for (const [i, id] of ids.entries()) {
+        const score = Number(page[2 * i + 1]);
+        if (Number(told[i] ?? -1) === score) continue;
+        const notice = await this.#notice(queue, id, score);
+        if (notice !== undefined && !(await this.#post(queue, notice, signal))) return;
+        await client.zadd(seen, score, id);
+        if (signal.aborted) return;
+      }
+      if (ids.length < PAGE) break;
     }
+    const [, end = '0'] = await client.zrevrange(seen, 0, 0, 'WITHSCORES');
+    await client.zremrangebyscore(seen, '-inf', `(${Number(end) - 2 * SKEW}`);
+    this.#told.set(queue, look);
   }
 
-  async #cursor(queue: string): Promise<Cursor> {
+  /** ms; what died before is not told. */
+  async #since(queue: string): Promise<number> {
     const { client, keys } = this.shard;
     const [seconds, micros] = (await client.time()) as unknown as [string, string];
     const now = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
-    await client.hsetnx(keys.deadTold, queue, `${now} `);
-    const [, score = '', id = ''] =
-      /^(\d+(?:\.\d+)?) (.*)$/s.exec((await client.hget(keys.deadTold, queue)) ?? '') ?? [];
-    return { score: score === '' ? now : Number(score), id };
+    await client.hsetnx(keys.deadTold, queue, now);
+    const since = Number.parseFloat((await client.hget(keys.deadTold, queue)) ?? '');
+    return Number.isFinite(since) ? since : now;
   }
 
   /** Undefined when somebody took it away meanwhile. */
@@ -125,33 +145,46 @@ export class DeadLetterWatch extends RepeatedTask {
 
   /** True when the receiver has it, or has refused it too often. */
   async #post(queue: string, notice: DeadNotice, signal: AbortSignal): Promise<boolean> {
+    // Not AbortSignal.any: Node has it from 20.3 on.
+    const cut = new AbortController();
+    const stop = () => cut.abort();
+    const timer = setTimeout(stop, POST_TIMEOUT);
+    signal.addEventListener('abort', stop);
+    let refused = false;
     try {
       const reply = await fetch(this.url, {
         method: 'POST',
         headers: {
           'content-type': 'application/json',
-          'idempotency-key': `${notice.namespace}:${queue}:${notice.id}:${notice.diedAt}`,
+          // An id may hold what a header cannot.
+          'idempotency-key': encodeURIComponent(`${notice.namespace}:${queue}:${notice.id}:${notice.diedAt}`),
         },
         body: JSON.stringify(notice),
-        signal: AbortSignal.any([signal, AbortSignal.timeout(POST_TIMEOUT)]),
+        signal: cut.signal,
       });
       await reply.body?.cancel();
+      refused = reply.status >= 400 && reply.status < 500 && reply.status !== 408 && reply.status !== 429;
       if (!reply.ok) throw new Error(`it answered ${reply.status}`);
       this.#rests.delete(queue);
       return true;
     } catch (error) {
       if (signal.aborted) return false;
-      const tries = (this.#rests.get(queue)?.tries ?? 0) + 1;
+      const before = this.#rests.get(queue) ?? { tries: 0, refusals: 0 };
+      const tries = before.tries + 1;
+      const refusals = before.refusals + (refused ? 1 : 0);
       const fields = { queue, run: notice.id, tries, error: String(error) };
-      if (tries >= TRIES) {
+      if (refusals >= TRIES) {
         this.#rests.delete(queue);
         this.log.error(fields, 'gave up telling of a dead letter; it stays in its queue');
         return true;
       }
-      const rest = Math.min(REST_MAX, REST_MIN * 2 ** (tries - 1));
-      this.#rests.set(queue, { until: this.monotonic() + rest, tries });
+      const rest = Math.min(REST_MAX, REST_MIN * 2 ** Math.min(tries - 1, 10));
+      this.#rests.set(queue, { until: this.monotonic() + rest, tries, refusals });
       this.log.warn(fields, 'could not tell of a dead letter; it is tried again');
       return false;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', stop);
     }
   }
 }

@@ -244,9 +244,12 @@ test('onDead: each is posted, again until the receiver has it, and not again by 
     reason: 'unrecoverable',
   });
   refuse = false;
-  await eventually(async () => expect(await shard.client.hget(shard.keys.deadTold, 'q')).toMatch(/ b$/), {
-    timeout: 20_000,
-  });
+  await eventually(
+    async () => expect(await shard.client.zscore(shard.keys.deadSeen('q'), 'b')).not.toBeNull(),
+    {
+      timeout: 20_000,
+    },
+  );
   expect(new Set(posts.map(({ key }) => key)).size).toBe(1);
   const told = posts.length;
   await first.stop();
