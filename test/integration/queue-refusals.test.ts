@@ -179,7 +179,7 @@ const badOptions: [title: string, opts: object, error: object][] = [
     { code: 'INVALID_DURATION', field: 'duplicateWindow' },
   ],
   ['an unknown option', { atempts: 5 }, { field: 'atempts', todo: 'Write attempts.' }],
-  ['an option of Bull 3', { timeout: 5 }, { field: 'timeout' }],
+  ['an option of Bull 3', { preventParsingData: true }, { field: 'preventParsingData' }],
   ['parent', { parent: { id: 'p', queue: 'bull:q' } }, { code: 'UNSUPPORTED', field: 'parent' }],
   ['failParentOnFailure', { failParentOnFailure: true }, { code: 'UNSUPPORTED' }],
   ['repeat', { repeat: { every: 5 } }, { code: 'UNSUPPORTED', field: 'repeat' }],
