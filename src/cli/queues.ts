@@ -19,10 +19,10 @@ async function list(command: Command): Promise<void> {
   const queues = await withAdmin(settings, (admin) => admin.queues());
   if (settings.json) return printJson({ queues });
   await printTable(
-    ['queue', 'scheduled', 'paused', 'parked', 'waiting', 'schedules', 'broken'],
-    queues.map(({ name, scheduled, paused, parked, waiting, schedules, broken }) => [
+    ['queue', 'scheduled', 'paused', 'parked', 'waiting', 'held', 'schedules', 'broken'],
+    queues.map(({ name, scheduled, paused, parked, waiting, held, schedules, broken }) => [
       name,
-      ...[scheduled, paused, parked, waiting, schedules].map(String),
+      ...[scheduled, paused, parked, waiting, held, schedules].map(String),
       broken === undefined ? '' : `${broken.reason} (since ${utc(broken.since)})`,
     ]),
   );

@@ -38,6 +38,8 @@ export interface QueueSummary {
   parked: number;
   /** One-time jobs that wait for others to end. */
   waiting: number;
+  /** Runs whose time has come, in the queue's gate. */
+  held: number;
   schedules: number;
   /** Why the queue is parked, and since when, ms. */
   broken: { since: number; reason: string } | undefined;
@@ -93,6 +95,7 @@ export class Admin {
         paused: count('paused'),
         parked: count('parked'),
         waiting: count('waiting'),
+        held: count('held'),
         schedules: count('schedules'),
         broken: broken.get(name),
       };

@@ -22,11 +22,16 @@ export type KeyKind =
         | 'looks'
         | 'latch:dependencies'
         | 'latch:processed'
-        | 'latch:failed';
+        | 'latch:failed'
+        | 'gates'
+        | 'gate-heads'
+        | 'gate-parked';
     }
   | { type: KeyType; part: 'bucket'; bucket: number }
   | { type: KeyType; part: 'spent' | 'spentShort'; bucket: number; generation: number }
   | { type: KeyType; part: 'dedup'; queue: string }
+  | { type: KeyType; part: 'gate'; queue: string; group: string }
+  | { type: KeyType; part: 'gateRing' | 'gateTokens'; queue: string }
   | { type: KeyType; part: 'ledger' | 'children'; identity: string }
   | { part: 'none' };
 
@@ -48,6 +53,9 @@ const ONES = {
   'latch:dependencies': 'set',
   'latch:processed': 'hash',
   'latch:failed': 'hash',
+  gates: 'hash',
+  'gate-heads': 'zset',
+  'gate-parked': 'set',
 } as const;
 const OF_BUCKET: Readonly<Record<string, KeyType>> = {
   jobs: 'hash',
@@ -70,6 +78,14 @@ export function kindOfKey(rest: string): KeyKind | undefined {
   if (rest === 'none1' || rest === 'none2' || rest === 'latch') return { part: 'none' };
   if (rest.startsWith('dedup:') && !rest.slice(6).includes(':') && rest.length > 6) {
     return { type: 'hash', part: 'dedup', queue: rest.slice(6) };
+  }
+  const gate = /^gate(-ring|-tokens)?:([^:]+)(?::(.*))?$/s.exec(rest);
+  if (gate !== null && (gate[1] === undefined) === (gate[3] !== undefined)) {
+    const [, what, queue = '', group = ''] = gate;
+    if (what === undefined) return { type: 'zset', part: 'gate', queue, group };
+    return what === '-ring'
+      ? { type: 'zset', part: 'gateRing', queue }
+      : { type: 'hash', part: 'gateTokens', queue };
   }
   if (rest.startsWith('ledger:') && rest.indexOf(':', 7) > 7) {
     return { type: 'hash', part: 'ledger', identity: rest.slice(7) };
@@ -101,6 +117,8 @@ export interface KeysLook {
   ledgers: string[];
   /** Identities that have children. */
   families: string[];
+  /** Tenants with something held, by their queues. */
+  gates: { queue: string; group: string }[];
 }
 
 /** Walks all keys of the database once, by SCAN; those under the tag are held against what is known. */
@@ -112,6 +130,7 @@ export async function checkKeys({ client, keys, findings }: DoctorContext): Prom
     dedupQueues: [],
     ledgers: [],
     families: [],
+    gates: [],
   };
   const head = `${keys.tag}:`;
   const seen = new Set<string>();
@@ -138,6 +157,7 @@ export async function checkKeys({ client, keys, findings }: DoctorContext): Prom
       if (type === kind.type) {
         if (kind.part === 'dedup') look.dedupQueues.push(kind.queue);
         if (kind.part === 'ledger') look.ledgers.push(kind.identity);
+        if (kind.part === 'gate') look.gates.push({ queue: kind.queue, group: kind.group });
         if (kind.part === 'children') look.families.push(kind.identity);
       } else if (kind.part === 'bucket') look.unreadable.add(kind.bucket);
       else look.unreadableParts.add(kind.part);

@@ -3,7 +3,7 @@ import { rejectUnknown } from '../config/unknown-options.js';
 import { checkTimeout } from '../config/worker-options.js';
 import { parseDuration } from '../domain/durations.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
-import { LONGEST_ID } from '../domain/ids.js';
+import { checkGroup, LONGEST_ID } from '../domain/ids.js';
 import { type Instant, LAST_INSTANT, parseInstant } from '../domain/instant.js';
 import { type JobsOptions, PRIORITY_LIMIT } from '../queue/bullmq.js';
 import {
@@ -24,6 +24,8 @@ export interface JobOptions extends JobsOptions, ParentOptions {
    * After its time. Defaults to none: it runs, however late.
    */
   deadline?: Instant;
+  /** The tenant: a queue's gate shares its rate fairly among tenants. A text of at most 255 bytes. */
+  group?: string;
   /** How long one attempt may take, in a worker of Carillon. Defaults to its handler's, then to the worker's. */
   timeout?: number | string;
   /** What to do when a job with this `jobId` still waits for its time. Defaults to `'keep'`. */
@@ -68,7 +70,7 @@ const OURS: ReadonlySet<string> = new Set([
   ...PARENT_KEYS,
 ]);
 const KNOWN = [
-  'at', 'delay', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deadline', 'deduplication', 'keepLogs', 'lifo',
+  'at', 'delay', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deadline', 'deduplication', 'group', 'keepLogs', 'lifo',
   'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timeout', 'timestamp', ...PARENT_KEYS,
 ]; // biome-ignore format: one list
 const INSTEAD: Readonly<Record<string, string>> = {
@@ -236,6 +238,9 @@ function encodeOne(
     case 'deadline':
       resolved.deadline = parseInstant(value as Instant, 'deadline');
       encoded.deadline = resolved.deadline;
+      return;
+    case 'group':
+      encoded.group = checkGroup(value);
       return;
     case 'timeout':
       encoded.timeout = checkTimeout(key, value);
