@@ -10,6 +10,7 @@ import { Job } from '../queue/job.js';
 import { TimerBackend } from '../queue/timer-backend.js';
 import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, type RedisConnectionOptions } from '../redis/connection.js';
+import { GateScripts } from '../redis/gate-scripts.js';
 import { JobScripts } from '../redis/job-scripts.js';
 import { defaultNamespace } from '../redis/layout.js';
 import { ParentScripts } from '../redis/parent-scripts.js';
@@ -18,6 +19,7 @@ import { warnOfServer } from '../redis/server-warning.js';
 import { Shard } from '../redis/shard.js';
 import { Submitter } from '../redis/submitter.js';
 import { defaultLogger } from '../support/logger.js';
+import { Gates, QueueGate } from './gates.js';
 import { type AddedNode, type GraphJob, Graphs } from './graph.js';
 import { type ControlResult, type EditOptions, type JobChange, JobControl } from './job-control.js';
 import {
@@ -78,6 +80,8 @@ export class Queue<
   declare readonly backend: TimerBackend;
   /** What fires again and again: `queue.schedules.upsert('nightly', { cron: '30 2 * * *', missed: 'latest' }, template)`. */
   readonly schedules: Schedules<DataType, NameType, JobOptions>;
+  /** What limits the dispatch of this queue: `queue.gate.set({ rate: 50, burst: 100 })`. */
+  readonly gate: QueueGate;
   readonly #jobSchedulers: JobSchedulers;
   readonly #opened: OpenedRedis;
   readonly #producer: Producer<DataType, ResultType, NameType>;
@@ -141,6 +145,7 @@ export class Queue<
       stateOf: (runId) => this.getJobState(runId),
       encodeTemplate: (id, template) => encodeTemplate(id, template, this.jobsOpts, timers.maxPayload),
     });
+    this.gate = new QueueGate(new Gates(new GateScripts(shard)), name);
     this.#jobSchedulers = new JobSchedulers(name, this.schedules as Schedules, hostZone());
   }
 

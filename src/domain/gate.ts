@@ -20,6 +20,8 @@ export interface GateLimits {
   note?: string;
   /** Since when it is on hold. */
   since?: number;
+  /** Of the hold of everything: the queues whose workers it paused. */
+  paused?: string[];
 }
 
 /** How much earlier a run must be due, by default, to go before one of the next better priority, ms. */
