@@ -44,18 +44,6 @@ if latest > 0 and now > latest then return { 'CLOCK_JUMP', now } end
 readOwned(owned)
 if prove then proveFences(tag) end
 
-local function sortByTime(entries)
-  for i = 2, #entries do
-    if entries[i].fire < entries[i - 1].fire then
-      table.sort(entries, function(a, b)
-        if a.fire ~= b.fire then return a.fire < b.fire end
-        return a.identity < b.identity
-      end)
-      return
-    end
-  end
-end
-
 local planned, due = dueHeads(tag, now, planning)
 local taken, changes, bytes, dueIsLeft = takeRecords(tag, due, now, limit, byteLimit)
 local ready, keys = {}, {}
@@ -67,18 +55,34 @@ for _, entry in ipairs(taken) do
     keys[#keys + 1] = entry.key
   end
 end
-if #changes > 1 then sortByTime(ready) end
+do
+  local function sortByTime(entries)
+    for i = 2, #entries do
+      if entries[i].fire < entries[i - 1].fire then
+        table.sort(entries, function(a, b)
+          if a.fire ~= b.fire then return a.fire < b.fire end
+          return a.identity < b.identity
+        end)
+        return
+      end
+    end
+  end
+  if #changes > 1 then sortByTime(ready) end
+end
 local standing = #keys > 0 and redis.call('EXISTS', unpack(keys)) > 0
 
-local spentHeads = {}
-local function spentEntry(requests)
-  local head = spentHeads[#requests]
-  if not head then
-    head = packSpent(now, ENDED_RUN, requests)
-    head = substring(head, 1, #head - #requests)
-    spentHeads[#requests] = head
+local spentEntry
+do
+  local spentHeads = {}
+  spentEntry = function(requests)
+    local head = spentHeads[#requests]
+    if not head then
+      head = packSpent(now, ENDED_RUN, requests)
+      head = substring(head, 1, #head - #requests)
+      spentHeads[#requests] = head
+    end
+    return head .. requests
   end
-  return head .. requests
 end
 
 local popped = 0
@@ -109,6 +113,23 @@ local function dispatchJob(entry)
   entry.queue.count = entry.queue.count + 1
 end
 
+-- Into the gate of its queue: of the record only the state changes.
+function gate.holdJob(entry)
+  local record, text, change = entry.record, entry.text, entry.change
+  local priority, opts = 0, nil
+  if record then
+    priority, opts = record.priority, record.opts
+  else
+    opts = select(7, readPlainJob(text))
+  end
+  gate.put(tag, entry.queueName, change.bucket, entry.identity, entry.fire, priority, opts, now)
+  change.store[#change.store + 1] = entry.identity
+  change.store[#change.store + 1] = substring(text, 1, 1) .. string.char(STATE_HELD * 16 + string.byte(text, 2) % 16) .. substring(text, 3)
+  unindexEntry(entry)
+  entry.queue.count = entry.queue.count + 1
+  countState(entry.queueName, 'held', 1)
+end
+
 local function storeSchedule(entry, text, dueAt)
   local change = entry.change
   change.store[#change.store + 1] = entry.identity
@@ -128,7 +149,12 @@ local function askPlanner(entry)
 end
 
 local function dispatchSchedule(entry)
-  local record = entry.schedule
+  local record, limits = entry.schedule, gate.of(tag, entry.queueName)
+  if limits and limits.hold then
+    -- Ticks of that time are judged by their policy for missed ones when the queue goes on.
+    if dueTimeOf(record) ~= entry.fire then setFlag(record, FLAG_OVERDUE, false) end
+    return parkEntry(tag, entry, record, nil, now)
+  end
   -- The key that was asked for is that of the pending tick.
   entry.free = not standing
   local started, problem = serve(tag, namespace, entry, record, now, trouble)
@@ -146,7 +172,7 @@ local function dispatchSchedule(entry)
 end
 
 local function dispatchTick(entry)
-  if standing and redis.call('EXISTS', entry.key) == 1 then
+  if gate.of(tag, entry.queueName) or (standing and redis.call('EXISTS', entry.key) == 1) then
     entry.schedule = decodeRecord(entry.text)
     return dispatchSchedule(entry)
   end
@@ -163,6 +189,8 @@ for _, entry in ipairs(ready) do
     dispatchTick(entry)
   elseif entry.schedule then
     dispatchSchedule(entry)
+  elseif gate.of(tag, entry.queueName) then
+    gate.holdJob(entry)
   else
     dispatchJob(entry)
   end
@@ -208,8 +236,10 @@ for _, change in ipairs(changes) do
   end
 end
 flushCounts(tag)
-local endedAt = redis.call('TIME')
-local took = (endedAt[1] - startedAt[1]) * 1000000 + endedAt[2] - startedAt[2]
--- How far the call's end is past the whole ms in `now`: who sleeps by it wakes on time.
-local past = startedAt[2] % 1000 + took
-return { 'OK', now, popped, dueIsLeft and now or nextOwnedHead(tag, now), planned, fencedBuckets, lowerBuckets, trouble, bytes, took, #taken, past, working }
+do
+  local endedAt = redis.call('TIME')
+  local took = (endedAt[1] - startedAt[1]) * 1000000 + endedAt[2] - startedAt[2]
+  -- How far the call's end is past the whole ms in `now`: who sleeps by it wakes on time.
+  local past = startedAt[2] % 1000 + took
+  return { 'OK', now, popped, dueIsLeft and now or nextOwnedHead(tag, now), planned, fencedBuckets, lowerBuckets, trouble, bytes, took, #taken, past, working }
+end

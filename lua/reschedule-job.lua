@@ -24,4 +24,10 @@ local at = tonumber(ARGV[7]) + (ARGV[8] == '1' and now or 0)
 if at < 0 or at > 253402300799999 then return { 'OUT_OF_RANGE' } end
 record.at = at
 if isPastDeadline(record) then return { 'PAST_DEADLINE' } end
+if record.state == STATE_HELD then
+  -- Its timer brings it to the gate again.
+  countRecord(queueName, record, -1)
+  record.state = STATE_SCHEDULED
+  countRecord(queueName, record, 1)
+end
 return storeEdited(record, now)

@@ -40,6 +40,7 @@ end
 
 if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
 local now = clockNow()
+local limits = gate.of(tag, queueName)
 
 -- 1. Read every item and whatever can refuse the call, before any write. A column a field: most items need no table.
 local flagsOf, recordFlagsOf, bucketOf, indexOf, timeOf, identityOf, restAt, restEnd = {}, {}, {}, {}, {}, {}, {}, {}
@@ -58,7 +59,7 @@ while position <= #items do
   if at > MAX_TIME then return { 'OUT_OF_RANGE', tostring(count) } end
   local identity = substring(items, start, start + length - 1)
   if flags % 4 >= ITEM_CHOSEN then chosenKeys[#chosenKeys + 1] = base .. identity end
-  if at > now or afters then later = later + 1 end
+  if at > now or afters or limits then later = later + 1 end
   count = count + 1
   flagsOf[count], recordFlagsOf[count], bucketOf[count], indexOf[count], timeOf[count] = flags, recordFlags, bucket, index, at
   identityOf[count], restAt[count], restEnd[count] = identity, start + length, position - 1
@@ -77,7 +78,7 @@ if maxPending > 0 then
   local pending = pendingCount(tag, queueName)
   for i = 1, count do
     if pending + later <= maxPending then break end
-    if (timeOf[i] > now or afters) and takesNoPlace(itemOf(i)) then later = later - 1 end
+    if (timeOf[i] > now or afters or limits) and takesNoPlace(itemOf(i)) then later = later - 1 end
   end
   if pending + later > maxPending then return { 'QUOTA', tostring(pending) } end
 end
@@ -102,9 +103,16 @@ local function createTimer(item, inc, requests)
   return true
 end
 
--- Into the BullMQ queue at once. What BullMQ's Lua chokes on becomes a timer, for the pop to set aside with its reason,
+-- Into the BullMQ queue at once, or into its gate. What BullMQ's Lua chokes on becomes a timer, for the pop to set aside with its reason,
 -- and so does what comes after its deadline, for the pop to end; a broken queue gets nothing, its job is parked like any other (I1).
 local function createDue(item, inc, requests)
+  if limits then
+    local record = decodeRecord(itemText(item, STATE_HELD, inc, requests))
+    redis.call('HSET', tag .. ':' .. item.bucket .. ':jobs', item.identity, itemText(item, STATE_HELD, inc, requests))
+    gate.put(tag, queueName, item.bucket, item.identity, item.at, record.priority, record.opts, now)
+    countState(queueName, 'held', 1)
+    return
+  end
   local queue = openQueue(base, queueName)
   if not queue.broken then
     local record = decodeRecord(itemText(item, STATE_SCHEDULED, inc, requests))

@@ -34,6 +34,13 @@ local parked = redis.call('ZMSCORE', at .. ':parked', unpack(identities))
 local planned = redis.call('ZMSCORE', at .. ':plan', unpack(identities))
 
 local function isIndexed(i, record)
+  if record.state == STATE_HELD then
+    local queueName = string.match(identities[i], '^[^:]+') or ''
+    local index = tag .. ':gate:' .. queueName .. ':' .. gate.groupOf(record.opts)
+    if not redis.call('ZSCORE', index, gate.member(bucket, identities[i])) then return false end
+    if not redis.call('ZSCORE', tag .. ':gate-ring:' .. queueName, gate.groupOf(record.opts)) then return false end
+    if not redis.call('ZSCORE', tag .. ':gate-heads', queueName) then return false end
+  end
   local wanted = record.state == STATE_SCHEDULED and dueTimeOf(record) or 0
   if (due[i] and tonumber(due[i]) or 0) ~= wanted then return false end
   if (record.state == STATE_PARKED) ~= (parked[i] and true or false) then return false end

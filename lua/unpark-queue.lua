@@ -3,7 +3,7 @@
 -- flags    deny-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 base text; 4 owned bytes; 5 queue text; 6 from bucket; 7 offset count; 8 limit count
--- returns  OK moved nextBucket(256 when done) nextOffset | BROKEN reason | WRONG_LAYOUT
+-- returns  OK moved nextBucket(256 when done) nextOffset | BROKEN reason | HELD | WRONG_LAYOUT
 -- cost     O(buckets + limit log N), limit <= 200, and at most 5,000 parked records looked at
 
 local tag, layout, base, queueName = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
@@ -24,6 +24,8 @@ local LOOK_MAX = 5000
 if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
 local now = clockNow()
 readOwned(ARGV[4])
+local limits = gate.of(tag, queueName)
+if limits and limits.hold then return { 'HELD' } end
 local queue = openQueue(base, queueName)
 if queue.broken then
   -- Since when stays; why may change.
@@ -86,5 +88,6 @@ flushHeads(tag, now)
 -- By the count, not by what this caller led: others may still have some.
 if bucket > 255 and (tonumber(redis.call('HGET', tag .. ':queues', queueName .. ':parked')) or 0) <= 0 then
   redis.call('HDEL', tag .. ':queues', queueName .. ':broken')
+  redis.call('SREM', tag .. ':gate-parked', queueName)
 end
 return { 'OK', moved, bucket, offset }

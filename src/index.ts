@@ -13,6 +13,7 @@ export type { DoctorOptions, DoctorReport } from './client/doctor.js';
 export type { ClusterLook, ClusterMember, ClusterTerm } from './client/doctor-cluster.js';
 export type { DoctorCheck, Finding, Severity } from './client/doctor-finding.js';
 export type { LoadForecastOptions, TimersForecast } from './client/forecast.js';
+export type { GateInfo, GateOptions, Gates, QueueGate, Rate } from './client/gates.js';
 export type { AddedNode, GraphJob } from './client/graph.js';
 export type { HistoryEntry, HistoryOptions } from './client/history.js';
 export type { ControlResult, EditOptions, JobChange } from './client/job-control.js';

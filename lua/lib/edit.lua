@@ -16,6 +16,7 @@ local function openRecord(now)
   if not read then return nil, { 'BAD_RECORD', tostring(record) } end
   if answeredBefore(record.requests, request) then return nil, { 'OK', text, now } end
   record.requests = rememberRequest(record.requests, request, ANSWER_OK)
+  if record.state == STATE_HELD then record.heldIn = gate.groupOf(record.opts) end
   return record
 end
 

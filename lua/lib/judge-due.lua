@@ -24,8 +24,14 @@ local function repaired(entry)
   trouble[#trouble + 1] = 'REPAIRED ' .. entry.identity
 end
 
+-- Without a reason it is not the queue that is at fault: somebody put it on hold.
 local function parkEntry(tag, entry, record, reason, now)
-  markBroken(tag, entry.queueName, reason, now)
+  if reason then
+    markBroken(tag, entry.queueName, reason, now)
+    trouble[#trouble + 1] = 'QUEUE_BROKEN ' .. entry.queueName .. ' ' .. reason
+  else
+    redis.call('SADD', tag .. ':gate-parked', entry.queueName)
+  end
   countRecord(entry.queueName, record, -1)
   record.state = STATE_PARKED
   countRecord(entry.queueName, record, 1)
@@ -33,7 +39,6 @@ local function parkEntry(tag, entry, record, reason, now)
   redis.call('ZADD', entry.change.at .. ':parked', entry.fire, entry.identity)
   if record.kind == KIND_SCHEDULE then redis.call('ZREM', entry.change.at .. ':plan', entry.identity) end
   unindexEntry(entry)
-  trouble[#trouble + 1] = 'QUEUE_BROKEN ' .. entry.queueName .. ' ' .. reason
 end
 
 -- Late beyond its deadline: it ends here, as BullMQ tells of a delayed job that is removed.

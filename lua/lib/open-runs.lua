@@ -1,4 +1,4 @@
--- Which runs of a schedule are open: in BullMQ, and not finished. A run that waits for its retry is open; one that was
+-- Which runs of a schedule are open: held by a gate, or in BullMQ and not finished. A run that waits for its retry is open; one that was
 -- removed is not.
 --- @include "bullmq/removeJobKeys"
 --- @include "run-ask"
@@ -22,7 +22,9 @@ local function closeFinished(tag, entry, record, now, trouble)
     local runId = runIdOf(entry.id, run)
     -- pcall: a key of another type under that name is no run of ours.
     local job = redis.pcall('HMGET', entry.queue.prefix .. runId, 'timestamp', 'finishedOn', 'returnvalue')
-    if job.err or not job[1] then
+    if (job.err or not job[1]) and gate.hasRun(tag, watch.bucketOf(entry.identity), entry.queue.name, runId) then
+      open[#open + 1] = run
+    elseif job.err or not job[1] then
       record.failures = 0
     elseif job[2] then
       -- A run that succeeded at last still carries the reason of its earlier failure.
@@ -48,8 +50,15 @@ end
 local function withdraw(tag, entry, record, run, now, reason)
   local prefix = entry.queue.prefix
   local runId = runIdOf(entry.id, run)
-  if rcall('LREM', prefix .. 'wait', 1, runId) + rcall('ZREM', prefix .. 'prioritized', runId) == 0 then return false end
-  removeJobKeys(prefix .. runId)
+  local bucket = watch.bucketOf(entry.identity)
+  local held = redis.call('HGET', tag .. ':' .. bucket .. ':jobs', entry.queue.name .. ':' .. runId)
+  if held then
+    dropPending(tag, bucket, entry.queue.name .. ':' .. runId, decodeRecord(held), entry.queue.name)
+  elseif rcall('LREM', prefix .. 'wait', 1, runId) + rcall('ZREM', prefix .. 'prioritized', runId) == 0 then
+    return false
+  else
+    removeJobKeys(prefix .. runId)
+  end
   watch.latch(tag, entry.queue.name .. ':' .. runId, 'cancelled', reason, now)
   rcall('XADD', entry.queue.events, 'MAXLEN', '~', maxEventsOf(entry.queue), '*', 'event', 'removed', 'jobId', runId, 'prev', 'waiting')
   writeRow(tag, entry.identity, record, { at = run.at, what = 'cancelled', now = now, suffix = run.suffix, reason = reason })

@@ -1,11 +1,13 @@
 --- @include "watch"
+--- @include "gate"
 -- Records leave or change their index here; a record is in exactly the index that its state names (I4).
-local STATE_NAMES = { [1] = 'scheduled', [2] = 'paused', [3] = 'parked', [4] = 'waiting', [7] = 'suspended', [9] = 'ended' }
+local STATE_NAMES = { [1] = 'scheduled', [2] = 'paused', [3] = 'parked', [4] = 'waiting', [5] = 'held', [7] = 'suspended', [9] = 'ended' }
 
 local function pendingCount(tag, queueName)
   local counts = redis.call('HMGET', tag .. ':queues', queueName .. ':scheduled', queueName .. ':paused', queueName .. ':parked',
-    queueName .. ':waiting')
+    queueName .. ':waiting', queueName .. ':held')
   return (tonumber(counts[1]) or 0) + (tonumber(counts[2]) or 0) + (tonumber(counts[3]) or 0) + (tonumber(counts[4]) or 0)
+    + (tonumber(counts[5]) or 0)
 end
 
 -- One-time jobs are counted by state, schedules by definition; both while they are parked.
@@ -49,6 +51,7 @@ local function dropPending(tag, bucket, identity, record, queueName)
   redis.call('HDEL', tag .. ':' .. bucket .. ':jobs', identity)
   countRecord(queueName, record, -1)
   releaseDedup(tag, record, queueName)
+  if record.state == STATE_HELD then gate.remove(tag, queueName, bucket, identity, record.heldIn or gate.groupOf(record.opts)) end
   if record.state == STATE_WAITING or record.state == STATE_PAUSED then watch.forget(tag, bucket, identity) end
 end
 
@@ -87,6 +90,11 @@ local function storePending(tag, bucket, identity, record, now)
   else
     redis.call('ZREM', at .. ':parked', identity)
   end
+  local queueName = string.match(identity, '^[^:]+')
+  local group = record.state == STATE_HELD and gate.groupOf(record.opts)
+  -- `heldIn`: where an edit found it.
+  if record.heldIn and record.heldIn ~= group then gate.remove(tag, queueName, bucket, identity, record.heldIn) end
+  if group then gate.put(tag, queueName, bucket, identity, record.at, record.priority, record.opts, now) end
   if needsPlan(record) then
     redis.call('ZADD', at .. ':plan', 'NX', now, identity)
     lowerHead('p' .. bucket, now)

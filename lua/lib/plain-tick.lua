@@ -9,7 +9,9 @@ local TICK_FIELDS, TICK_FIELDS_LENGTH = '>I6I6I6I6I6I6I4I4I4I4BBBBBBBI2I3I2I2', 
 -- Whether the one open run has ended; then also the failures in a row, as closeFinished counts them.
 local function openRunEnded(entry, run, failures)
   local job = redis.pcall('HMGET', entry.queue.prefix .. runIdOf(entry.runId, run), 'timestamp', 'finishedOn', 'returnvalue')
-  if job.err or not job[1] then return true, 0 end
+  if job.err or not job[1] then
+    return redis.pcall('HEXISTS', entry.change.at .. ':jobs', entry.queueName .. ':' .. runIdOf(entry.runId, run)) ~= 1, 0
+  end
   if not job[2] then return false end
   return true, job[3] and 0 or math.min(failures + 1, 255)
 end

@@ -11,8 +11,8 @@
 local substring, packBytes, unpackBytes = string.sub, struct.pack, struct.unpack
 local FORMAT = 1
 local KIND_JOB, KIND_SCHEDULE = 0, 1
-local STATE_SCHEDULED, STATE_PAUSED, STATE_PARKED, STATE_WAITING, STATE_SUSPENDED, STATE_ENDED = 1, 2, 3, 4, 7, 9
-local KNOWN_STATES = { [1] = true, [2] = true, [3] = true, [4] = true, [7] = true, [9] = true }
+local STATE_SCHEDULED, STATE_PAUSED, STATE_PARKED, STATE_WAITING, STATE_HELD, STATE_SUSPENDED, STATE_ENDED = 1, 2, 3, 4, 5, 7, 9
+local KNOWN_STATES = { [1] = true, [2] = true, [3] = true, [4] = true, [5] = true, [7] = true, [9] = true }
 local FLAG_VER, FLAG_PRIORITY, FLAG_TIMESTAMP, FLAG_DEDUP, FLAG_NOTE = 1, 2, 4, 8, 16
 local FLAG_GENERATED, FLAG_OVERDUE, FLAG_RESUMED = 32, 64, 128
 -- Of a schedule two of them say something else: its tick came while its queue was broken; no tick follows the known ones.

@@ -10,8 +10,8 @@ local LOOK_MIN, LOOK_MAX, LOOK_PART = 250, 15000, 8
 -- So many ticks skipped in a row are worth an alert.
 local SKIPS_TOLD = 3
 
--- Puts one run into the queue. 'DONE', or why not.
-local function startRun(namespace, entry, record, run)
+-- Puts one run into the queue, or into its gate. 'DONE', or why not.
+local function startRun(tag, namespace, entry, record, run, now)
   local queue = entry.queue
   local runId = runIdOf(entry.id, run)
   local key = queue.prefix .. runId
@@ -19,6 +19,10 @@ local function startRun(namespace, entry, record, run)
   -- The pop asks for the pending ticks of its batch in one EXISTS; any other run asks for itself.
   if not (run.pending and entry.free) and redis.call('EXISTS', key) == 1 then
     return isOurRun(key, mark) and 'DONE' or 'ID_TAKEN'
+  end
+  if gate.of(tag, entry.queueName) then
+    gate.holdRun(tag, entry.change.bucket, entry.queueName, runId, record, run.at, now)
+    return 'DONE'
   end
   local stored, problem = storeRun(queue, key, runId, mark, record.name, record.data, record.opts, run.at, record.priority,
     record.lifo)
@@ -77,7 +81,7 @@ local function serveSchedule(tag, namespace, entry, record, now, trouble)
 
   -- True when the run is in the queue.
   local function start(run)
-    local outcome = startRun(namespace, entry, record, run)
+    local outcome = startRun(tag, namespace, entry, record, run, now)
     if outcome == 'DONE' then
       started = started + 1
       run.since = now

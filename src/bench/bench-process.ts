@@ -43,6 +43,10 @@ export class BenchProcess {
     });
   }
 
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
   writeLine(text: string): void {
     this.#child.stdin?.write(`${text}\n`);
   }

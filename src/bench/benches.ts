@@ -37,6 +37,12 @@ export const BENCHES: Readonly<Record<string, Bench>> = {
     says: 'lag at 50 jobs a second',
     run: async (...args) => (await import('./steady.js')).steady(...args),
   },
+  gate: {
+    jobs: 400_000,
+    rounds: 1,
+    says: 'a herd through a gate: rate, urgent job, another tenant, memory of the scheduler',
+    run: async (redis, jobs) => (await import('./gate.js')).gate(redis, jobs),
+  },
   failover: {
     jobs: 200,
     rounds: 3,

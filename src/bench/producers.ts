@@ -20,6 +20,8 @@ export class Producer {
     url: string,
     /** BullMQ's key prefix. */
     prefix = 'bull',
+    /** Options that each of its jobs has besides. */
+    private readonly more: object = {},
   ) {
     const options = { connection: { url }, prefix };
     this.#queue = side === 'carillon' ? new Queue('q', options) : new BullQueue('q', options);
@@ -57,7 +59,7 @@ export class Producer {
       const time = dueAt(from + i);
       const opts =
         this.side === 'carillon'
-          ? { jobId, at: time }
+          ? { jobId, at: time, ...this.more }
           : { jobId, timestamp, delay: Math.max(0, time - timestamp) };
       return { name: 'n', data: PAYLOAD, opts };
     });

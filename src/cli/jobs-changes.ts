@@ -61,7 +61,7 @@ function one(jobs: Command, verb: JobVerb, description: string): Command {
     .description(description)
     .option(
       '--state <states>',
-      'instead of an id: those that are scheduled, paused, parked, waiting, dispatched, retrying, running; a comma between',
+      'instead of an id: those that are scheduled, paused, parked, waiting, held, dispatched, retrying, running; a comma between',
     )
     .option('--name <text>', 'those of this name')
     .option('--text <text>', 'those with this text in id or name')

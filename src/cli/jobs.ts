@@ -45,7 +45,7 @@ export function addJobs(program: Command): void {
     .description('jobs and schedules that stand in the timers, in no order')
     .option(
       '--state <states>',
-      'only these: scheduled, paused, parked, waiting, suspended, ended; a comma between',
+      'only these: scheduled, paused, parked, waiting, held, suspended, ended; a comma between',
     )
     .option('--limit <count>', 'at most so many, 1 to 1000 (default: 100)')
     .option('--cursor <cursor>', 'go on where the page before ended')

@@ -12,6 +12,7 @@ import { addDoctor } from './doctor.js';
 import { addExport } from './export.js';
 import { exitCodeOf, tellFailure, usageError } from './failure.js';
 import { addFence } from './fence.js';
+import { addGates } from './gates.js';
 import { addImport } from './import.js';
 import { addInstances } from './instances.js';
 import { addJobs } from './jobs.js';
@@ -58,6 +59,7 @@ export function createProgram(benches = BENCHES): Command {
   addJobs(program);
   addSchedules(program);
   addQueues(program);
+  addGates(program);
   addCalendars(program);
   addPartitions(program);
   addInstances(program);

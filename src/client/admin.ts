@@ -2,8 +2,10 @@ import type { Redis } from 'ioredis';
 import { refuse } from '../config/check.js';
 import { CarillonError } from '../domain/errors.js';
 import { checkQueueName } from '../domain/ids.js';
+import { WorkerSidePause } from '../queue/worker-side-pause.js';
 import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, SCHEDULER_CONNECTION } from '../redis/connection.js';
+import { GateScripts } from '../redis/gate-scripts.js';
 import { JobScripts } from '../redis/job-scripts.js';
 import { newRequestId } from '../redis/request-id.js';
 import { Shard } from '../redis/shard.js';
@@ -25,7 +27,9 @@ import { readQueues } from './doctor-counts.js';
 import { type Leader, readLeader } from './doctor-leader.js';
 import { redisTime } from './doctor-server.js';
 import { forecastTimers, type LoadForecastOptions, type TimersForecast } from './forecast.js';
+import { Gates } from './gates.js';
 import { type HistoryEntry, type HistoryOptions, readHistory } from './history.js';
+import { QueuePauses } from './queue-pauses.js';
 
 /** A queue that our tier knows, and what waits in its timers. */
 export interface QueueSummary {
@@ -38,6 +42,8 @@ export interface QueueSummary {
   parked: number;
   /** One-time jobs that wait for others to end. */
   waiting: number;
+  /** Runs whose time has come, in the queue's gate. */
+  held: number;
   schedules: number;
   /** Why the queue is parked, and since when, ms. */
   broken: { since: number; reason: string } | undefined;
@@ -93,6 +99,7 @@ export class Admin {
         paused: count('paused'),
         parked: count('parked'),
         waiting: count('waiting'),
+        held: count('held'),
         schedules: count('schedules'),
         broken: broken.get(name),
       };
@@ -157,6 +164,41 @@ export class Admin {
   /** The named calendars that schedules leave out. */
   get calendars(): Calendars {
     return new Calendars(new CalendarStore(this.#shard));
+  }
+
+  /** What limits the dispatch of queues. */
+  get gates(): Gates {
+    return new Gates(new GateScripts(this.#shard));
+  }
+
+  /**
+   * Pauses a queue: nothing of it is dispatched, and workers fetch nothing. Ticks of that time are judged by their
+   * schedules' policy for missed ones; what is due once waits.
+   * @throws CarillonError INVALID_ID
+   */
+  async pauseQueue(queue: string, note = ''): Promise<void> {
+    await this.#asking((client) => this.#pauses(client).pause(queue, note));
+  }
+
+  /** @throws CarillonError CONFLICT while everything is paused */
+  async resumeQueue(queue: string): Promise<void> {
+    await this.#asking((client) => this.#pauses(client).resume(queue));
+  }
+
+  /** Pauses the dispatch of everything, and the workers of each queue known here. @returns those queues */
+  async pauseAll(note = ''): Promise<string[]> {
+    const names = (await this.queues()).map(({ name }) => name);
+    return this.#asking((client) => this.#pauses(client).pauseAll(names, note));
+  }
+
+  /** Ends it; queues that were paused by themselves stay so. @returns the queues whose workers go on */
+  async resumeAll(): Promise<string[]> {
+    return this.#asking((client) => this.#pauses(client).resumeAll());
+  }
+
+  #pauses(client: Redis): QueuePauses {
+    const workers = new WorkerSidePause(client, this.#options.prefix);
+    return new QueuePauses(new GateScripts(this.#shard), workers);
   }
 
   /** What will fire over the next hours, by queue and minute; see docs/forecast.md. */

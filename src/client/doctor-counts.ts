@@ -3,7 +3,7 @@ import type { DoctorContext } from './doctor-context.js';
 import type { Problem } from './doctor-finding.js';
 import { countedAs } from './doctor-place.js';
 
-const STATES = ['scheduled', 'paused', 'parked', 'waiting', 'schedules'] as const;
+const STATES = ['scheduled', 'paused', 'parked', 'waiting', 'held', 'schedules'] as const;
 const PAGE = 1000;
 /** The counts are read again after so many buckets: a queue whose counts moved is busy. */
 const SAMPLE_EACH = 32;

@@ -98,6 +98,11 @@ export const DOCTOR_CHECKS = {
     holds: 'parked records belong to a queue that is probed',
     todo: 'Nobody probes this queue, so they wait for ever: pause and resume each job.',
   },
+  gate: {
+    holds:
+      'each held run stands in the index of its gate, in its tenant’s order, and that index holds nothing else',
+    todo: 'The index sweep repairs it within hours; pausing and resuming the job does at once.',
+  },
   parents: {
     holds:
       'each job that waits for others will be told of them: both know of each other, and the parent is looked at',

@@ -27,12 +27,17 @@ export type KeyKind =
         | 'beats'
         | 'drains'
         | 'effects'
-        | 'dead-told';
+        | 'dead-told'
+        | 'gates'
+        | 'gate-heads'
+        | 'gate-parked';
     }
   | { type: KeyType; part: 'bucket'; bucket: number }
   | { type: KeyType; part: 'spent' | 'spentShort'; bucket: number; generation: number }
   | { type: KeyType; part: 'dedup'; queue: string }
   | { type: KeyType; part: 'once' | 'dead-seen' }
+  | { type: KeyType; part: 'gate'; queue: string; group: string }
+  | { type: KeyType; part: 'gateRing' | 'gateTokens'; queue: string }
   | { type: KeyType; part: 'ledger' | 'children' | 'followers'; identity: string }
   | { part: 'none' };
 
@@ -59,6 +64,9 @@ const ONES = {
   drains: 'hash',
   effects: 'hash',
   'dead-told': 'hash',
+  gates: 'hash',
+  'gate-heads': 'zset',
+  'gate-parked': 'set',
 } as const;
 const OF_BUCKET: Readonly<Record<string, KeyType>> = {
   jobs: 'hash',
@@ -84,6 +92,14 @@ export function kindOfKey(rest: string): KeyKind | undefined {
   }
   if (/^dead-seen:[^:]+$/.test(rest)) return { type: 'zset', part: 'dead-seen' };
   if (/^once:[^:]+:./s.test(rest)) return { type: 'string', part: 'once' };
+  const gate = /^gate(-ring|-tokens)?:([^:]+)(?::(.*))?$/s.exec(rest);
+  if (gate !== null && (gate[1] === undefined) === (gate[3] !== undefined)) {
+    const [, what, queue = '', group = ''] = gate;
+    if (what === undefined) return { type: 'zset', part: 'gate', queue, group };
+    return what === '-ring'
+      ? { type: 'zset', part: 'gateRing', queue }
+      : { type: 'hash', part: 'gateTokens', queue };
+  }
   if (rest.startsWith('ledger:') && rest.indexOf(':', 7) > 7) {
     return { type: 'hash', part: 'ledger', identity: rest.slice(7) };
   }
@@ -119,6 +135,8 @@ export interface KeysLook {
   families: string[];
   /** Identities of schedules that others follow. */
   followed: string[];
+  /** Tenants with something held, by their queues. */
+  gates: { queue: string; group: string }[];
 }
 
 /** Walks all keys of the database once, by SCAN; those under the tag are held against what is known. */
@@ -131,6 +149,7 @@ export async function checkKeys({ client, keys, findings }: DoctorContext): Prom
     ledgers: [],
     families: [],
     followed: [],
+    gates: [],
   };
   const head = `${keys.tag}:`;
   const seen = new Set<string>();
@@ -158,6 +177,7 @@ export async function checkKeys({ client, keys, findings }: DoctorContext): Prom
         if (kind.part === 'dedup') look.dedupQueues.push(kind.queue);
         if (kind.part === 'ledger') look.ledgers.push(kind.identity);
         if (kind.part === 'followers') look.followed.push(kind.identity);
+        if (kind.part === 'gate') look.gates.push({ queue: kind.queue, group: kind.group });
         if (kind.part === 'children') look.families.push(kind.identity);
       } else if (kind.part === 'bucket') look.unreadable.add(kind.bucket);
       else look.unreadableParts.add(kind.part);

@@ -6,6 +6,7 @@ import { readQueues, suspectCounts, Tally } from './doctor-counts.js';
 import { checkDedup } from './doctor-dedup.js';
 import type { Problem } from './doctor-finding.js';
 import { checkFollowers } from './doctor-followers.js';
+import { checkGates, type HeldLook } from './doctor-gates.js';
 import { checkKeys } from './doctor-keys.js';
 import {
   checkFences,
@@ -92,12 +93,13 @@ export async function examineNamespace(
       });
     }
     suspectMarks(context, broken.keys());
-    suspectParked(context, walk.parkedQueues, broken);
+    await suspectParked(context, walk.parkedQueues, broken);
   }
   await checkLedgers(
     context,
     found.ledgers.filter((identity) => !found.unreadable.has(bucketOf(identity))),
   );
+  await checkGates(context, walk.held, found.gates);
   await checkParents(context, walk.waiting, found.families);
   await checkFollowers(context, walk.following, found.followed);
   for (const queue of found.dedupQueues) looked.deduplicated += await checkDedup(context, queue);
@@ -115,6 +117,7 @@ async function walkBuckets(context: DoctorContext, countable: boolean) {
   const parkedQueues = new Map<string, { bucket: number; identity: string }>();
   const earliest: Earliest[] = [];
   const [waiting, following]: [string[], string[]] = [[], []];
+  const held: HeldLook[] = [];
   let [records, quarantined, pending, newest] = [0, 0, 0, 0];
   for (const bucket of context.buckets) {
     const look = await lookAtBucket(context, bucket);
@@ -128,6 +131,7 @@ async function walkBuckets(context: DoctorContext, countable: boolean) {
       queues.add(queue);
       if (record?.kind !== 'job' && record?.kind !== 'schedule') continue;
       newest = Math.max(newest, record.inc, record.ver);
+      if (record.kind === 'job' && record.state === 'held') held.push({ bucket, identity, ...record });
       if (record.state === 'waiting') waiting.push(identity);
       if (record.kind === 'schedule' && record.follows.length > 0) following.push(identity);
       if (record.state === 'parked') parkedQueues.set(queue, { bucket, identity });
@@ -139,7 +143,19 @@ async function walkBuckets(context: DoctorContext, countable: boolean) {
     pending += look.due.size + look.plan.size;
   }
   if (countable) await tally.sample();
-  return { tally, queues, parkedQueues, waiting, following, earliest, records, quarantined, pending, newest };
+  return {
+    tally,
+    queues,
+    parkedQueues,
+    waiting,
+    following,
+    held,
+    earliest,
+    records,
+    quarantined,
+    pending,
+    newest,
+  };
 }
 
 function judgeQuarantine(look: BucketLook): Problem[] {
@@ -153,17 +169,19 @@ function judgeQuarantine(look: BucketLook): Problem[] {
 }
 
 /** A parked record waits for the probe of its queue; without the queue's mark nobody probes. */
-function suspectParked(
+async function suspectParked(
   context: DoctorContext,
   parked: ReadonlyMap<string, { bucket: number; identity: string }>,
   broken: ReadonlyMap<string, unknown>,
-): void {
+): Promise<void> {
   for (const [queue, { bucket, identity }] of parked) {
-    if (broken.has(queue)) continue;
+    if (broken.has(queue) || (await context.client.sismember(context.keys.gateParked, queue)) === 1) continue;
     context.findings.suspect({
       async confirm(): Promise<Problem[]> {
         const { record } = await lookAgain(context, bucket, identity);
-        const marked = (await readQueues(context)).broken.has(queue);
+        const marked =
+          (await readQueues(context)).broken.has(queue) ||
+          (await context.client.sismember(context.keys.gateParked, queue)) === 1;
         if (marked || record === undefined || !('state' in record) || record.state !== 'parked') return [];
         const detail = `bucket ${bucket}: it is parked, and its queue is not marked as broken`;
         return [{ check: 'parked', severity: 'error', subject: identity, detail }];

@@ -1,5 +1,5 @@
 import { bucketOf } from '../domain/buckets.js';
-import { identityOf, splitIdentity } from '../domain/ids.js';
+import { identityOf, jobIdOfRun, splitIdentity } from '../domain/ids.js';
 import { compileTimes, type StoredPolicies } from '../domain/schedule.js';
 import { type RecordState, STATES } from '../domain/states.js';
 import { decodeRecord, dueTimeOf, needsPlan, RECORD_FORMAT, type ScheduleRecord } from '../redis/record.js';
@@ -7,7 +7,7 @@ import type { DoctorCheck, Problem, Severity } from './doctor-finding.js';
 
 /** What is judged of a record: its header, and whether the rest can be used. Times in ms. */
 export type RecordLook =
-  | ({ kind: 'job'; at: number } & Common)
+  | ({ kind: 'job'; at: number; group: string; priority: number } & Common)
   | ({ kind: 'schedule' } & Common & ScheduleLook)
   | { kind: 'newer'; format: number }
   | { kind: 'unreadable'; why: string };
@@ -50,7 +50,16 @@ export function lookAtRecord(identity: string, bytes: Buffer): RecordLook {
   try {
     const record = decodeRecord(bytes);
     const { state, inc, ver } = record;
-    if (record.kind === 'job') return { kind: 'job', state, inc, ver, at: record.at };
+    if (record.kind === 'job')
+      return {
+        kind: 'job',
+        state,
+        inc,
+        ver,
+        at: record.at,
+        group: groupOf(record.opts),
+        priority: record.priority,
+      };
     const { last, cur, curFire, next, nextFire, check, note = '' } = record;
     const look = {
       dueAt: dueTimeOf(record) || undefined,
@@ -74,6 +83,17 @@ function followedBy(identity: string, { policies }: ScheduleRecord): string[] {
     );
   } catch {
     return [];
+  }
+}
+
+/** The tenant among a job's options, as lua/lib/gate.lua reads it. */
+function groupOf(opts: string): string {
+  if (!opts.includes('"group"')) return '';
+  try {
+    const { group } = JSON.parse(opts) as { group?: unknown };
+    return typeof group === 'string' ? group : '';
+  } catch {
+    return '';
   }
 }
 
@@ -107,7 +127,9 @@ export function judgePlace(place: Place): Problem[] {
   }
   if (identity.indexOf(':') < 1) say('place', 'the identity names no queue');
   const right = bucketOf(identity);
-  if (right !== bucket) say('place', `it belongs to bucket ${right}`);
+  // A tick that its queue's gate held has its record beside its schedule.
+  const beside = record.kind === 'job' ? bucketOf(jobIdOfRun(identity)) : right;
+  if (right !== bucket && beside !== bucket) say('place', `it belongs to bucket ${right}`);
   switch (record.kind) {
     case 'newer':
       say('format', `its format is ${record.format}, this version reads ${RECORD_FORMAT}`);

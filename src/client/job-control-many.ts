@@ -57,7 +57,7 @@ export interface ChangedJobs {
   more: boolean;
 }
 
-const IN_TIMERS = ['scheduled', 'paused', 'parked', 'waiting'] as const satisfies readonly JobPlace[];
+const IN_TIMERS = ['scheduled', 'paused', 'parked', 'waiting', 'held'] as const satisfies readonly JobPlace[];
 /** BullMQ's lists of each place. */
 const IN_QUEUE: Readonly<Record<QueuePlace, readonly string[]>> = {
   dispatched: ['wait', 'prioritized'],

@@ -5,7 +5,7 @@ import { checkTimeout } from '../config/worker-options.js';
 import type { Backoff } from '../domain/backoff.js';
 import { parseDuration } from '../domain/durations.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
-import { LONGEST_ID } from '../domain/ids.js';
+import { checkGroup, LONGEST_ID } from '../domain/ids.js';
 import { type Instant, LAST_INSTANT, parseInstant } from '../domain/instant.js';
 import { type JobsOptions, PRIORITY_LIMIT } from '../queue/bullmq.js';
 import {
@@ -31,6 +31,8 @@ export interface JobOptions extends Omit<JobsOptions, 'backoff'>, ParentOptions 
    * none is given), which a worker of Carillon keeps. Without `attempts` above 1 there is no next one.
    */
   backoff?: number | Backoff;
+  /** The tenant: a queue's gate shares its rate fairly among tenants. A text of at most 255 bytes. */
+  group?: string;
   /** How long one attempt may take, in a worker of Carillon. Defaults to its handler's, then to the worker's. */
   timeout?: number | string;
   /** What to do when a job with this `jobId` still waits for its time. Defaults to `'keep'`. */
@@ -78,7 +80,7 @@ const OURS: ReadonlySet<string> = new Set([
   ...PARENT_KEYS,
 ]);
 const KNOWN = [
-  'at', 'delay', 'durability', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deadline', 'deduplication', 'keepLogs', 'lifo',
+  'at', 'delay', 'durability', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deadline', 'deduplication', 'group', 'keepLogs', 'lifo',
   'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timeout', 'timestamp', ...PARENT_KEYS,
 ]; // biome-ignore format: one list
 const INSTEAD: Readonly<Record<string, string>> = {
@@ -246,6 +248,9 @@ function encodeOne(
     case 'deadline':
       resolved.deadline = parseInstant(value as Instant, 'deadline');
       encoded.deadline = resolved.deadline;
+      return;
+    case 'group':
+      encoded.group = checkGroup(value);
       return;
     case 'timeout':
       encoded.timeout = checkTimeout(key, value);

@@ -12,6 +12,7 @@ import { TimerBackend } from '../queue/timer-backend.js';
 import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, type RedisConnectionOptions } from '../redis/connection.js';
 import { DeadScripts } from '../redis/dead-scripts.js';
+import { GateScripts } from '../redis/gate-scripts.js';
 import { JobScripts } from '../redis/job-scripts.js';
 import { defaultNamespace } from '../redis/layout.js';
 import { ParentScripts } from '../redis/parent-scripts.js';
@@ -22,6 +23,7 @@ import { Submitter } from '../redis/submitter.js';
 import { UnansweredJobs } from '../redis/unanswered-jobs.js';
 import { defaultLogger } from '../support/logger.js';
 import { DeadLetters } from './dead-letters.js';
+import { Gates, QueueGate } from './gates.js';
 import { type AddedNode, type GraphJob, Graphs } from './graph.js';
 import { type ControlResult, type EditOptions, type JobChange, JobControl } from './job-control.js';
 import {
@@ -84,6 +86,8 @@ export class Queue<
   readonly schedules: Schedules<DataType, NameType, JobOptions>;
   /** Runs that have failed for good: `queue.dead.list()`, `queue.dead.requeue(id)`. */
   readonly dead: DeadLetters;
+  /** What limits the dispatch of this queue: `queue.gate.set({ rate: 50, burst: 100 })`. */
+  readonly gate: QueueGate;
   readonly #jobSchedulers: JobSchedulers;
   readonly #opened: OpenedRedis;
   readonly #producer: Producer<DataType, ResultType, NameType>;
@@ -153,6 +157,7 @@ export class Queue<
       stateOf: (runId) => this.getJobState(runId),
       encodeTemplate: (id, template) => encodeTemplate(id, template, this.jobsOpts, timers.maxPayload),
     });
+    this.gate = new QueueGate(new Gates(new GateScripts(shard)), name);
     this.#jobSchedulers = new JobSchedulers(name, this.schedules as Schedules, hostZone());
   }
 

@@ -81,6 +81,12 @@ export function checkQueueName(value: unknown, field = 'queue'): string {
   return value;
 }
 
+/** A tenant's name. @throws CarillonError INVALID_ID */
+export function checkGroup(value: unknown, field = 'group'): string {
+  checkText(field, value, LONGEST_NAME);
+  return value;
+}
+
 /** A job's name: what the worker's handler is chosen by. @throws CarillonError INVALID_ID */
 export function checkJobName(value: unknown, field = 'name'): string {
   if (typeof value !== 'string') refuse(field, value, 'must be a string', 'Give a string.');

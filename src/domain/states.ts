@@ -6,7 +6,7 @@ export interface StateRule {
   /** The number in the record's header. */
   readonly code: number;
   /** The index that holds the record's identity, besides the record itself. */
-  readonly index: 'due' | 'parked' | 'none';
+  readonly index: 'due' | 'parked' | 'gate' | 'none';
   readonly entered: string;
   readonly left: string;
   readonly kept: string;
@@ -40,6 +40,13 @@ export const STATES = {
     entered: 'submit with `after`, resume, while a parent has not ended',
     left: 'the outcome of its last parent, or a policy; cancel, pause, promote',
     kept: 'until all its parents have ended, or somebody acts',
+  },
+  held: {
+    code: 5,
+    index: 'gate',
+    entered: 'pop-due or submit, when its time has come and its queue has a gate, or is on hold',
+    left: 'drain-gate, as the gate’s limits allow; cancel, pause, promote, reschedule',
+    kept: 'until the gate lets it through, or its deadline passes',
   },
   suspended: {
     code: 7,

@@ -123,11 +123,15 @@ export class OutboxRelay extends Service {
     while (!signal.aborted) {
       // Made before the look: a notification that comes during it is not slept over.
       const wake = new AbortController();
-      session.onWake(() => wake.abort());
+      // Not AbortSignal.any: Node has it from 20.3 on.
+      const stop = () => wake.abort();
+      session.onWake(stop);
+      signal.addEventListener('abort', stop, { once: true });
       const more = await this.#round(rows);
       served();
       this.#tellReady();
-      if (!more) await pause(this.#options.pollInterval, AbortSignal.any([wake.signal, signal]));
+      if (!more) await pause(this.#options.pollInterval, wake.signal);
+      signal.removeEventListener('abort', stop);
       if (session.lost) throw new Error('the connection to PostgreSQL was lost');
     }
   }

@@ -18,6 +18,7 @@ export interface PendingCounts {
   paused: number;
   parked: number;
   waiting: number;
+  held: number;
   schedules: number;
 }
 
@@ -38,14 +39,14 @@ export class PendingJobs {
   ) {}
 
   async counts(): Promise<PendingCounts> {
-    const states = ['scheduled', 'paused', 'parked', 'waiting', 'schedules'] as const;
+    const states = ['scheduled', 'paused', 'parked', 'waiting', 'held', 'schedules'] as const;
     const fields = states.map((state) => `${this.queue}:${state}`);
     await this.shard.ready();
     const counts = await this.shard.client.hmget(this.shard.keys.queues, ...fields);
-    const [scheduled = 0, paused = 0, parked = 0, waiting = 0, schedules = 0] = counts.map((count) =>
-      Number(count ?? 0),
+    const [scheduled = 0, paused = 0, parked = 0, waiting = 0, held = 0, schedules = 0] = counts.map(
+      (count) => Number(count ?? 0),
     );
-    return { scheduled, paused, parked, waiting, schedules };
+    return { scheduled, paused, parked, waiting, held, schedules };
   }
 
   /**
@@ -102,7 +103,7 @@ export class PendingJobs {
    */
   async sources(latestFirst: boolean, wanted: number, timedOnly = false): Promise<TimerSource[]> {
     const counts = await this.counts();
-    const untimed = counts.paused + counts.parked + counts.waiting;
+    const untimed = counts.paused + counts.parked + counts.waiting + counts.held;
     if (counts.scheduled + untimed === 0) return [];
     const count = Math.min(TIMERS_PAGE.max, Math.max(TIMERS_PAGE.min, Math.ceil((wanted / BUCKETS) * 2)));
     const sources = Array.from({ length: BUCKETS }, (_, bucket) =>
@@ -132,7 +133,7 @@ export class PendingJobs {
       if (read) return [];
       read = true;
       const timers: Timer[] = [];
-      await this.walkJobs({ states: ['paused', 'parked', 'waiting'] }, async (page) => {
+      await this.walkJobs({ states: ['paused', 'parked', 'waiting', 'held'] }, async (page) => {
         for (const { jobId, record } of page) timers.push({ jobId, fireAt: record.at });
         return true;
       });

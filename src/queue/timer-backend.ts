@@ -250,8 +250,8 @@ export class TimerBackend extends RedisQueueBackend {
 
   async #countPending(before: number | undefined): Promise<number> {
     if (before !== undefined) return this.delayed.countBefore(before);
-    const { scheduled, paused, parked, waiting } = await this.pending.counts();
-    return scheduled + paused + parked + waiting;
+    const { scheduled, paused, parked, waiting, held } = await this.pending.counts();
+    return scheduled + paused + parked + waiting + held;
   }
 
   /** A window of the merged list; negative places count from its end, as in Redis. */

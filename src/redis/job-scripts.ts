@@ -1,6 +1,6 @@
 import { bucketOf } from '../domain/buckets.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
-import { identityOf } from '../domain/ids.js';
+import { identityOf, jobIdOfRun } from '../domain/ids.js';
 import { type RecordState, STATES } from '../domain/states.js';
 import type { Durability } from './durability.js';
 import { decodeRecord, type JobOrSchedule } from './record.js';
@@ -144,8 +144,17 @@ export class JobScripts {
 
   async get(queue: string, jobId: string): Promise<FoundJob> {
     const identity = identityOf(queue, jobId);
-    const { status, rest } = await this.shard.run('get-job', 'read-only', ['', bucketOf(identity), identity]);
-    if (status !== 'OK') throw statusError(status);
+    const ask = async (bucket: number) => {
+      const { status, rest } = await this.shard.run('get-job', 'read-only', ['', bucket, identity]);
+      if (status !== 'OK') throw statusError(status);
+      return rest;
+    };
+    let rest = await ask(bucketOf(identity));
+    const beside = scheduleBucket(queue, jobId);
+    if (beside !== undefined && asBytes(rest[1]).length === 0) {
+      const there = await ask(beside);
+      if (asBytes(there[1]).length > 0) rest = there;
+    }
     const record = asBytes(rest[1]);
     const kept = asBytes(rest[2]);
     const endedAt = asNumber(rest[3]);
@@ -251,17 +260,21 @@ export class JobScripts {
     flag: 'deny-oom' | 'allow-oom' = 'deny-oom',
   ): Promise<{ text: Buffer; now: number }> {
     const identity = identityOf(queue, jobId);
-    const { status, rest } = await this.shard.run(script, flag, [
-      this.shard.base,
-      bucketOf(identity),
-      identity,
-      requestHash(requestId),
-      ...args,
-    ]);
+    const call = (bucket: number) =>
+      this.shard.run(script, flag, [this.shard.base, bucket, identity, requestHash(requestId), ...args]);
+    let { status, rest } = await call(bucketOf(identity));
+    const beside = scheduleBucket(queue, jobId);
+    if (status === 'NOT_FOUND' && beside !== undefined) ({ status, rest } = await call(beside));
     if (status !== 'OK')
       throw statusError(status, rest[0] === undefined ? undefined : asText(rest[0]), 'jobId');
     return { text: asBytes(rest[0]), now: asNumber(rest[1]) };
   }
+}
+
+/** Where the record of a held tick stands: beside that of its schedule. */
+function scheduleBucket(queue: string, runId: string): number | undefined {
+  const jobId = jobIdOfRun(runId);
+  return jobId === runId ? undefined : bucketOf(identityOf(queue, jobId));
 }
 
 /** What the scripts that update a job are given of a change. */

@@ -149,6 +149,30 @@ export class Keys {
   get latch(): string {
     return `${this.tag}:latch`;
   }
+  /** HASH: queue → the limits of its gate as JSON; the empty name holds every queue. */
+  get gates(): string {
+    return `${this.tag}:gates`;
+  }
+  /** ZSET: queue with held runs → when its gate is drained next, ms. */
+  get gateHeads(): string {
+    return `${this.tag}:gate-heads`;
+  }
+  /** SET: queues whose schedules are parked while the queue is on hold. */
+  get gateParked(): string {
+    return `${this.tag}:gate-parked`;
+  }
+  /** ZSET: byte of the bucket and identity of a held run → its order in the gate, a tenant each. */
+  gate(queue: string, group: string): string {
+    return `${this.tag}:gate:${queue}:${group}`;
+  }
+  /** ZSET: tenant with held runs → when it had its last turn. */
+  gateRing(queue: string): string {
+    return `${this.tag}:gate-ring:${queue}`;
+  }
+  /** HASH: the empty text, and `g<tenant>` → tokens and as of when. */
+  gateTokens(queue: string): string {
+    return `${this.tag}:gate-tokens:${queue}`;
+  }
   /** HASH: identity → since, reason, record. */
   quarantine(bucket: number): string {
     return `${this.tag}:${bucket}:quarantine`;

@@ -191,6 +191,7 @@ export class LeaderScripts {
     const args = [this.shard.base, packOwned(owned), queue, from.bucket, from.offset, limit];
     const { status, rest } = await this.shard.run('unpark-queue', 'deny-oom', args);
     if (status === 'BROKEN') return { broken: asText(rest[0]) };
+    if (status === 'HELD') return { broken: 'it is on hold' };
     if (status !== 'OK') throw statusError(status);
     return { moved: asNumber(rest[0]), next: { bucket: asNumber(rest[1]), offset: asNumber(rest[2]) } };
   }

@@ -62,6 +62,12 @@ export class DispatchReport {
     for (const line of reply.trouble) this.#trouble(line);
   }
 
+  /** A gate let runs through. */
+  drained({ moved, trouble }: { moved: number; trouble: readonly string[] }): void {
+    this.#popped += moved;
+    for (const line of trouble) this.#trouble(line);
+  }
+
   #trouble(line: string): void {
     const [word = '', subject = ''] = line.split(' ', 2);
     if (word === 'QUARANTINED' || word === 'ID_TAKEN') this.#quarantined++;

@@ -16,6 +16,7 @@ import { DEFAULT_GRACE } from '../domain/schedule.js';
 import { checkBullmq } from '../redis/bullmq-check.js';
 import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, SCHEDULER_CONNECTION } from '../redis/connection.js';
+import { GateScripts } from '../redis/gate-scripts.js';
 import { HeartbeatScripts } from '../redis/heartbeat-scripts.js';
 import { LeaderScripts } from '../redis/leader-scripts.js';
 import { ParentScripts } from '../redis/parent-scripts.js';
@@ -29,6 +30,7 @@ import { packageRoot, resolvePackageDir } from '../support/package-root.js';
 import { Service } from '../support/service.js';
 import { DeadLetterWatch } from './dead-letter-watch.js';
 import { DispatchReport, type Readiness } from './dispatch-report.js';
+import { GateDrainer } from './gate-drainer.js';
 import { Housekeeper } from './housekeeper.js';
 import { IndexSweeper } from './index-sweeper.js';
 import { ParentSweeper } from './parent-sweeper.js';
@@ -131,6 +133,7 @@ export class Scheduler extends Service {
       timeZones,
       new WakeListener(subscriber, shard.keys.wake, (at) => loop.hint(at)),
       new QueueProber(client, shard.keys.queues, scripts, owned, this.#report, this.#logger),
+      new GateDrainer(new GateScripts(shard), scripts, owned, this.#report, this.#logger),
       new ParentSweeper(new ParentScripts(shard), owned, monotonic, this.#logger),
       new IndexSweeper(scripts, owned, this.#report, this.#logger),
       new Housekeeper(scripts, calendars, owned, options.duplicateWindow, this.#logger),

@@ -47,6 +47,16 @@ describe('each bench runs small and prints its figures', { timeout: 120_000 }, (
     expect(Object.keys(result.carillon)).toEqual(['lagP50Ms', 'lagP99Ms', 'lagMaxMs']);
   });
 
+  test('gate', async () => {
+    const bench = spawnNode(MAIN, ['gate', '--jobs', '6000', '--json']);
+    const { code } = await bench.exited;
+    expect(code, bench.stderr).toBe(0);
+    const result = JSON.parse(bench.lines.at(-1) ?? '');
+    expect(result).toMatchObject({ name: 'gate', jobs: 6000, lost: 0, doubled: 0, aboveRateAndBurst: 0 });
+    for (const figure of [result.urgentMs, result.otherTenantMs]) expect(figure).toBeGreaterThan(0);
+    expect(result.rateError).toBeGreaterThanOrEqual(0);
+  });
+
   test('failover', async () => {
     const bench = spawnNode(MAIN, ['failover', '--jobs', '100', '--rounds', '1', '--json']);
     const { code } = await bench.exited;

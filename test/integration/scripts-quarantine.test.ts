@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { bucketOf } from '../../src/domain/buckets.js';
 import { recordZone } from '../../src/domain/recorded-offsets.js';
 import { HOST_TIME_ZONES } from '../../src/domain/time-zone-offsets.js';
+import { GateScripts } from '../../src/redis/gate-scripts.js';
 import { HeartbeatScripts } from '../../src/redis/heartbeat-scripts.js';
 import { RunControlScripts } from '../../src/redis/run-control-scripts.js';
 import type { ScriptFlag } from '../../src/redis/script-source.js';
@@ -162,6 +163,9 @@ describe('WRONG_LAYOUT: no script touches a namespace that was laid out otherwis
     'announce-parents': bare('announce-parents', 'deny-oom'),
     'read-parents': bare('read-parents', 'read-only'),
     'look-at-parents': bare('look-at-parents', 'deny-oom'),
+    'due-gates': (spine) => new GateScripts(spine.shard).due(10),
+    'drain-gate': (spine) => new GateScripts(spine.shard).drain(owned, 'q', 0, { limit: 1, bytes: 1 }),
+    'set-gate': (spine) => new GateScripts(spine.shard).set('q', {}, true),
     'hold-leadership': (spine) => new HeartbeatScripts(spine.shard).hold('me', 0, 5000, true),
   };
 

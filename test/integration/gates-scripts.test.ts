@@ -1,0 +1,249 @@
+import { describe, expect, test } from 'vitest';
+import { bucketOf } from '../../src/domain/buckets.js';
+import type { GateLimits } from '../../src/domain/gate.js';
+import { GateScripts } from '../../src/redis/gate-scripts.js';
+import type { OwnedRange } from '../../src/redis/leader-scripts.js';
+import type { ScriptChoices } from '../../src/redis/script-source.js';
+import { aJob } from '../support/builders.js';
+import { INC, NOW, Spine } from '../support/spine.js';
+import { expectHealthy } from '../support/spine-doctor.js';
+import { changesOf } from '../support/spine-state.js';
+
+const BUCKET = bucketOf('q');
+const many = <T>(count: number, make: (i: number) => T) => Array.from({ length: count }, (_, i) => make(i));
+
+async function gated(test: { name: string }, limits: GateLimits, choices: ScriptChoices = {}) {
+  const spine = await Spine.virtual(test, choices);
+  const gates = new GateScripts(spine.shard);
+  await gates.set('q', limits, true);
+  const owned = await spine.lead();
+  return { spine, gates, owned, drain: (limit = 200) => drainOnce(gates, owned, limit) };
+}
+
+async function drainOnce(gates: GateScripts, owned: OwnedRange[], limit: number) {
+  const drained = await gates.drain(owned, 'q', BUCKET, { limit, bytes: 1_000_000 });
+  if (drained === undefined) throw new Error('fenced');
+  return drained;
+}
+
+const waiting = (spine: Spine) => spine.client.llen(spine.bull('q', 'wait'));
+const held = async (spine: Spine) => Number(await spine.client.hget(spine.keys.queues, 'q:held'));
+
+describe('a due run of a gated queue', () => {
+  test('is held: the state of its record, its index and counts change in one step, and nothing else', async ({
+    task,
+  }) => {
+    const { spine, owned } = await gated(task, { max: 10, duration: 1000, burst: 10 });
+    await spine.submit('q', [aJob('a', { time: NOW + 1000, opts: '{"attempts":3}' })]);
+    await spine.setClock(NOW + 1000);
+    const { changes } = await changesOf(spine, () => spine.pop(owned));
+    expect(changes).toEqual({
+      'jobs q:a': { state: 'held' },
+      'due q:a': null,
+      [`heads ${bucketOf('q:a')}`]: null,
+      'queues q:scheduled': '0',
+      'queues q:held': '1',
+      [`gate:q: ${Buffer.concat([Buffer.from([bucketOf('q:a')]), Buffer.from('q:a')]).toString()}`]:
+        NOW + 1000 + 10 * 60_000,
+      'gate-ring:q ': NOW + 1000,
+      'gate-heads q': NOW + 1000,
+    });
+    await expectHealthy(spine);
+  });
+
+  test('goes into its queue as a dispatched one does, and leaves nothing behind', async ({ task }) => {
+    const { spine, owned, drain } = await gated(task, { max: 10, duration: 1000, burst: 10 });
+    await spine.submit('q', [aJob('a', { time: NOW + 1000, opts: '{"attempts":3}' })]);
+    await spine.setClock(NOW + 1000);
+    await spine.pop(owned);
+    await spine.setClock(NOW + 1500);
+    const { result, changes } = await changesOf(spine, () => drain());
+    expect(result).toMatchObject({ moved: 1, next: 0, trouble: [] });
+    expect(changes).toMatchObject({
+      'jobs q:a': null,
+      'queues q:held': '0',
+      'gate-ring:q ': null,
+      'gate-heads q': null,
+      'q:wait': ['a'],
+      'q:a': {
+        opts: `{"attempts":3,"carillon":"${spine.namespace} ${NOW + 1000} ${INC}"}`,
+        timestamp: String(NOW),
+      },
+      'spent:1 q:a': { at: NOW + 1500, how: 'run', answers: [1] },
+    });
+    await expectHealthy(spine);
+  });
+
+  test('submitted when it is due already is held as well, and counts against maxPending', async ({
+    task,
+  }) => {
+    const { spine } = await gated(task, { hold: true });
+    await spine.submit(
+      'q',
+      many(3, (i) => aJob(`j${i}`, { time: NOW })),
+      { maxPending: 3 },
+    );
+    expect([await waiting(spine), await held(spine)]).toEqual([0, 3]);
+    await expect(spine.submit('q', [aJob('more', { time: NOW })], { maxPending: 3 })).rejects.toThrow(
+      /maxPending/,
+    );
+    await expectHealthy(spine);
+  });
+});
+
+describe('rate and burst', () => {
+  test('no more than the burst at once, then the rate, and a burst after a quiet time or a hold', async ({
+    task,
+  }) => {
+    const { spine, gates, drain } = await gated(task, { max: 100, duration: 1000, burst: 20 });
+    await spine.submit(
+      'q',
+      many(200, (i) => aJob(`j${i}`, { time: NOW })),
+    );
+    expect((await drain()).moved).toBe(20);
+    expect(await drain()).toMatchObject({ moved: 0, next: NOW + 20 });
+    await spine.setClock(NOW + 100);
+    expect((await drain()).moved).toBe(10);
+    await gates.set('q', { hold: true }, false);
+    await spine.setClock(NOW + 60_000);
+    expect(await drain()).toMatchObject({ moved: 0, next: 0 });
+    await gates.set('q', { hold: null }, false);
+    expect((await drain()).moved).toBe(20);
+    await expectHealthy(spine);
+  });
+
+  test('a clock that goes back gives no tokens, and takes none', async ({ task }) => {
+    const { spine, drain } = await gated(task, { max: 100, duration: 1000, burst: 20 });
+    await spine.submit(
+      'q',
+      many(50, (i) => aJob(`j${i}`, { time: NOW })),
+    );
+    expect((await drain()).moved).toBe(20);
+    await spine.setClock(NOW - 5000);
+    expect((await drain()).moved).toBe(0);
+    await spine.setClock(NOW - 4950);
+    expect((await drain()).moved).toBe(5);
+  });
+
+  test('two leaders that both drain, the fence check off, keep the rate and double nothing', async ({
+    task,
+  }) => {
+    const { spine, gates, drain } = await gated(
+      task,
+      { max: 100, duration: 1000, burst: 20 },
+      { fence: 'off' },
+    );
+    await spine.submit(
+      'q',
+      many(60, (i) => aJob(`j${i}`, { time: NOW })),
+    );
+    const other = await spine.lead(2);
+    const moved = await Promise.all([drain(), drainOnce(gates, other, 200), drain()]);
+    expect(moved.reduce((sum, reply) => sum + reply.moved, 0)).toBe(20);
+    const ids = await spine.client.lrange(spine.bull('q', 'wait'), 0, -1);
+    expect(new Set(ids).size).toBe(20);
+    await expectHealthy(spine);
+  });
+
+  test('a stale leader drains nothing', async ({ task }) => {
+    const { spine, gates, owned } = await gated(task, {});
+    await gates.set('q', { max: 100, duration: 1000, burst: 20 }, true);
+    await spine.submit('q', [aJob('a', { time: NOW })]);
+    await spine.lead(2);
+    expect(await gates.drain(owned, 'q', BUCKET, { limit: 10, bytes: 1000 })).toBeUndefined();
+    expect(await held(spine)).toBe(1);
+  });
+
+  test('a gate that is cleared lets all go at once', async ({ task }) => {
+    const { spine, gates, drain } = await gated(task, { max: 1, duration: 3_600_000, burst: 1 });
+    await spine.submit(
+      'q',
+      many(30, (i) => aJob(`j${i}`, { time: NOW })),
+    );
+    expect((await drain()).moved).toBe(1);
+    await gates.set('q', {}, true);
+    expect((await gates.due(10)).due).toEqual(['q']);
+    expect((await drain()).moved).toBe(29);
+    await expectHealthy(spine);
+  });
+});
+
+describe('order', () => {
+  const at = (id: string, priority: number, group?: string) =>
+    aJob(id, {
+      time: NOW,
+      priority,
+      opts: JSON.stringify({
+        attempts: 0,
+        ...(priority > 0 ? { priority } : {}),
+        ...(group === undefined ? {} : { group }),
+      }),
+    });
+  async function order(spine: Spine, drain: (limit: number) => Promise<{ moved: number }>, count: number) {
+    const ids: string[] = [];
+    for (let i = 0; i < count; i++) {
+      await drain(1);
+      const [now, prioritized] = [
+        await spine.client.lrange(spine.bull('q', 'wait'), 0, -1),
+        await spine.client.zrange(spine.bull('q', 'prioritized'), '0', '-1'),
+      ];
+      for (const id of [...now, ...prioritized]) if (!ids.includes(id)) ids.push(id);
+    }
+    return ids;
+  }
+
+  test('by priority, lower first, unmarked as 10, and one that is old enough before one of better priority', async ({
+    task,
+  }) => {
+    const { spine, drain } = await gated(task, { maxWaiting: 1000, ageing: 60_000 });
+    await spine.submit('q', [at('bulk', 12), at('none', 0), at('nine', 9), at('urgent', 1)]);
+    await spine.setClock(NOW + 12 * 60_000);
+    await spine.submit('q', [
+      aJob('late', { time: NOW + 12 * 60_000, priority: 1, opts: '{"attempts":0,"priority":1}' }),
+    ]);
+    expect(await order(spine, drain, 5)).toEqual(['urgent', 'nine', 'none', 'bulk', 'late']);
+  });
+
+  test('tenants have their turns one after the other, and a rate of their own', async ({ task }) => {
+    const { spine, drain } = await gated(task, {
+      maxWaiting: 1000,
+      groupMax: 1,
+      groupDuration: 1000,
+      groupBurst: 3,
+    });
+    await spine.submit('q', [...many(10, (i) => at(`a${i}`, 0, 'a')), at('b', 0, 'b'), at('c', 0, 'c')]);
+    const { moved } = await drain();
+    expect(moved).toBe(5);
+    expect((await spine.client.lrange(spine.bull('q', 'wait'), 0, -1)).map((id) => id[0]).sort()).toEqual([
+      'a',
+      'a',
+      'a',
+      'b',
+      'c',
+    ]);
+    await spine.setClock(NOW + 2000);
+    expect((await drain()).moved).toBe(2);
+    await expectHealthy(spine);
+  });
+
+  test('one tenant’s herd does not stand before another’s single run', async ({ task }) => {
+    const { spine, drain } = await gated(task, { maxWaiting: 1000 });
+    await spine.submit(
+      'q',
+      many(100, (i) => at(`a${i}`, 10, 'a')),
+    );
+    await drain(10);
+    await spine.submit('q', [at('b', 10, 'b')]);
+    await drain(2);
+    expect(await spine.client.zscore(spine.bull('q', 'prioritized'), 'b')).not.toBeNull();
+  });
+
+  test('maxWaiting counts wait and prioritized', async ({ task }) => {
+    const { spine, drain } = await gated(task, { maxWaiting: 5 });
+    await spine.submit('q', [...many(4, (i) => at(`w${i}`, 0)), ...many(4, (i) => at(`p${i}`, 3))]);
+    expect(await drain()).toMatchObject({ moved: 5, next: NOW + 50 });
+    expect((await drain()).moved).toBe(0);
+    await spine.client.zpopmin(spine.bull('q', 'prioritized'), 2);
+    expect((await drain()).moved).toBe(2);
+  });
+});
