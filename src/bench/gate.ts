@@ -10,8 +10,8 @@ import { Producer } from './producers.js';
 import { until } from './until.js';
 
 /** Runs a second: below what one stock worker can do. */
-const RATE = 2500;
-const BURST = 500;
+const RATE = 2000;
+const BURST = 1000;
 const MAX_WAITING = 2000;
 const DAY = 86_400_000;
 /** Jobs that show how fast this machine stores them. */

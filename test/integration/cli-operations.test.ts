@@ -21,6 +21,39 @@ async function setup(task: { name: string }) {
   return { spine, cli: new Cli(main, sharedRedisUrl(), prefix) };
 }
 
+describe('gates', { timeout: 60_000 }, () => {
+  test('set, hold, list, release, clear; a queue and everything paused and resumed', async ({ task }) => {
+    const { spine, cli } = await setup(task);
+    await cli.json('gates', 'set', 'emails', '--rate', '100/1m', '--burst', '5', '--max-waiting', '20');
+    await cli.json('gates', 'hold', 'emails', '--note', 'provider down');
+    await spine.submit('emails', [aJob('a', { time: 1 })]);
+    const limits = { max: 100, duration: 60_000, burst: 5, maxWaiting: 20 };
+    const held = { queue: 'emails', held: 1, ...limits, hold: true, note: 'provider down' };
+    expect(await cli.json('gates', 'list')).toEqual({
+      gates: [{ ...held, since: expect.any(Number) }],
+      everything: null,
+    });
+    expect(await cli.text('gates', 'get', 'emails')).toMatch(
+      /emails +1 +100 in 60000 ms +5 +20 +since .*: provider down/,
+    );
+    expect(await cli.json('jobs', 'list', '--state', 'held')).toMatchObject({
+      jobs: [{ id: 'a', state: 'held' }],
+    });
+    await cli.json('gates', 'release', 'emails');
+    expect(await cli.json('gates', 'get', 'emails')).toMatchObject({ gates: [{ held: 1, ...limits }] });
+    await cli.json('gates', 'clear', 'emails');
+    expect(await cli.json('queues', 'pause', 'emails', '--note', 'x')).toMatchObject({ queues: ['emails'] });
+    expect(await spine.client.hget(spine.bull('emails', 'meta'), 'paused')).toBe('1');
+    await cli.json('queues', 'resume', 'emails');
+    expect(await cli.json('queues', 'pause', '--all', '--note', 'moving')).toMatchObject({
+      queues: ['emails'],
+    });
+    expect(await cli.json('gates', 'list')).toMatchObject({ everything: { hold: true, note: 'moving' } });
+    expect(await cli.json('queues', 'resume', '--all')).toMatchObject({ queues: ['emails'] });
+    expect(await spine.client.hget(spine.bull('emails', 'meta'), 'paused')).toBeNull();
+  });
+});
+
 describe('queues', { timeout: 60_000 }, () => {
   test('counts, and why a queue is parked', async ({ task }) => {
     const { spine, cli } = await setup(task);
@@ -31,13 +64,14 @@ describe('queues', { timeout: 60_000 }, () => {
     const reason = 'wait is a string, BullMQ needs a list';
     expect(await cli.json('queues', 'list')).toEqual({
       queues: [
-        { name: 'emails', scheduled: 1, paused: 1, parked: 0, waiting: 0, schedules: 0 },
+        { name: 'emails', scheduled: 1, paused: 1, parked: 0, waiting: 0, held: 0, schedules: 0 },
         {
           name: 'sick',
           scheduled: 0,
           paused: 0,
           parked: 1,
           waiting: 0,
+          held: 0,
           schedules: 0,
           broken: { since: expect.any(Number), reason },
         },
@@ -45,7 +79,7 @@ describe('queues', { timeout: 60_000 }, () => {
     });
     expect(await cli.text('queues', 'list')).toMatch(
       new RegExp(
-        `^queue +scheduled +paused +parked +waiting +schedules +broken\\nemails +1 +1 +0 +0 +0\\nsick +0 +0 +1 +0 +0 +${reason}`,
+        `^queue +scheduled +paused +parked +waiting +held +schedules +broken\\nemails +1 +1 +0 +0 +0 +0\\nsick +0 +0 +1 +0 +0 +0 +${reason}`,
       ),
     );
   });
