@@ -25,4 +25,14 @@ local token = string.format('%.0f', math.max(last + 1, now * INC_PER_MS))
 redis.call('HSET', tag .. ':meta', 'run', token)
 redis.call('HSET', key, TOKEN, token, LOCK, lock, WORKER, worker)
 local kept = redis.call('HMGET', key, CHECKPOINT, ASKED)
-return { 'OK', token, kept[1] or '', kept[2] or '', now }
+local asked = kept[2] or ''
+if asked ~= '' then
+  local read, order = pcall(cjson.decode, asked)
+  local started = read and type(order) == 'table' and tonumber(order.started)
+  -- BullMQ counts the starts from one again when a run that had ended is sent anew: nobody asked about that one.
+  if started and (tonumber(redis.call('HGET', key, 'ats')) or 0) <= started then
+    redis.call('HDEL', key, ASKED)
+    asked = ''
+  end
+end
+return { 'OK', token, kept[1] or '', asked, now }

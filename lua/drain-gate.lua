@@ -23,18 +23,29 @@ local TOKENS_KEPT = 1000
 --- @include "enqueue"
 --- @include "index"
 --- @include "pending"
+--- @include "quarantine"
+-- In blocks: a Lua function may have 200 locals, and of these few are called here.
+local handOver, isOurs, isLate, rangeHeld
+do
 --- @include "dedup-hand-over"
+--- @include "our-run"
+--- @include "deadline"
+  handOver, isOurs, isLate = handOverDedup, isOurRun, isExpired
+end
+do
 --- @include "fence"
 --- @include "fence-order"
 --- @include "owned"
---- @include "quarantine"
---- @include "our-run"
---- @include "deadline"
+  -- Whether the caller owns the bucket under a fence that holds.
+  function rangeHeld(owned, bucket)
+    readOwned(owned)
+    local range = ownedRange(bucket)
+    return range and holdsFence(tag, range, bucket)
+  end
+end
 
 if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
-readOwned(ARGV[5])
-local range = ownedRange(tonumber(ARGV[7]))
-if not range or not holdsFence(tag, range, tonumber(ARGV[7])) then return { 'FENCED' } end
+if not rangeHeld(ARGV[5], tonumber(ARGV[7])) then return { 'FENCED' } end
 local now = clockNow()
 local ringKey, tokensKey, headsKey = tag .. ':gate-ring:' .. queueName, tag .. ':gate-tokens:' .. queueName, tag .. ':gate-heads'
 local limits = gate.of(tag, queueName) or {}
@@ -131,7 +142,7 @@ local function judge(run)
     return false
   end
   run.record = record
-  if isExpired(record, now) then
+  if isLate(record, now) then
     expire(run)
     return false
   end
@@ -195,10 +206,10 @@ for _, run in ipairs(chosen) do
   local mark = runMark(namespace, record.at, record.inc)
   local stored, problem = true, nil
   if standing and redis.call('EXISTS', run.key) == 1 then
-    if not isOurRun(run.key, mark) then stored, problem = false, 'ID_TAKEN' end
+    if not isOurs(run.key, mark) then stored, problem = false, 'ID_TAKEN' end
   else
     stored, problem = storeRecord(queue, run.runId, record, mark)
-    if stored and record.deduplication then pcall(handOverDedup, tag, base, queueName, record, run.runId, now) end
+    if stored and record.deduplication then pcall(handOver, tag, base, queueName, record, run.runId, now) end
     if not stored then problem = 'BAD_RECORD ' .. tostring(problem) end
   end
   if stored then

@@ -23,7 +23,7 @@ if not record then return reply end
 if record.kind ~= KIND_SCHEDULE then return { 'NOT_A_SCHEDULE' } end
 local queue = openQueue(base, queueName)
 if queue.broken then return { 'QUEUE_BROKEN', queue.broken } end
-local entry = { queue = queue, queueName = queueName, id = jobId, identity = identity }
+local entry = { queue = queue, queueName = queueName, id = jobId, identity = identity, change = { bucket = tonumber(bucket) } }
 closeFinished(tag, entry, record, now, {})
 local run = { at = now, since = now, kind = RUN_TRIGGER, suffix = ARGV[8] }
 if #record.open + #record.waiting >= record.maxOpen then return { 'BACKLOG' } end
@@ -31,7 +31,7 @@ if ARGV[9] == '1' and (#record.waiting > 0 or not hasRoom(record)) then
   record.waiting[#record.waiting + 1] = run
   lookAtWaiting(record, now)
 else
-  local outcome = startRun(ARGV[7], entry, record, run)
+  local outcome = startRun(tag, ARGV[7], entry, record, run, now)
   if outcome == 'ID_TAKEN' then return { 'ID_TAKEN' } end
   if outcome ~= 'DONE' then return { 'BAD_RECORD', outcome } end
   flushQueues()

@@ -31,6 +31,8 @@ do
       return job[3] and 'succeeded' or 'dead'
     end
     if redis.call('SISMEMBER', tag .. ':latch:dependencies', key) == 1 then return 'removed' end
+    -- In a gate.
+    if redis.call('HEXISTS', tag .. ':' .. watch.bucketOf(parent) .. ':jobs', run) == 1 then return 'pending' end
     local read, record = pcall(decodeRecord, redis.call('HGET', tag .. ':' .. watch.bucketOf(parent) .. ':jobs', parent) or '')
     if not read or record.kind ~= KIND_SCHEDULE then return 'cancelled' end
     for _, waiting in ipairs(record.waiting) do

@@ -24,11 +24,6 @@ export interface GateLimits {
   paused?: string[];
 }
 
-/** How much earlier a run must be due, by default, to go before one of the next better priority, ms. */
-const AGEING = 60_000;
-/** The priority by which a run without one is ordered, by default. */
-const UNMARKED_PRIORITY = 10;
-
 /** As many runs as go in a second, at least one, may go at once unless it is said otherwise. */
 export function defaultBurst(max: number, duration: number): number {
   return Math.max(1, Math.ceil((max * Math.min(1000, duration)) / duration));

@@ -90,6 +90,11 @@ export class RunScripts {
     if (status !== 'OK') throw statusError(status);
   }
 
+  /** The run ends otherwise than was asked. */
+  async dropOrder({ queue, runId }: HeldRun): Promise<void> {
+    await this.shard.client.hdel(`${this.shard.base}${queue}:${runId}`, 'carillon:asked');
+  }
+
   /** What is asked of each of `runs`, by a read; undefined for nothing. */
   async asked(runs: readonly { queue: string; runId: string }[]): Promise<(Asked | undefined)[]> {
     const reads = runs.map(({ queue, runId }) =>

@@ -162,8 +162,14 @@ export class RunsAtWork {
   }
 
   async #end(job: Job<unknown>, held: HeldRun, attempt: Attempt, ending: Ending): Promise<unknown> {
-    if (ending.how === 'returned') return ending.result;
     const stopped = attempt.stopped;
+    if (ending.how === 'returned') {
+      // It has completed: whoever sends it anew does not mean this order.
+      if (stopped?.why === 'cancel' || stopped?.why === 'pause') {
+        await this.options.scripts.dropOrder(held).catch(() => undefined);
+      }
+      return ending.result;
+    }
     if (stopped === undefined) throw (ending as { error: unknown }).error;
     if (ending.how === 'ignored') {
       this.options.logger.error(

@@ -155,6 +155,7 @@ describe('WRONG_LAYOUT: no script touches a namespace that was laid out otherwis
     'record-effect': bare('record-effect', 'deny-oom'),
     'leave-run': bare('leave-run', 'allow-oom'),
     'beat-worker': bare('beat-worker', 'allow-oom'),
+    'requeue-dead': bare('requeue-dead', 'deny-oom'),
     'carry-zone': (spine) => new TimeZoneStore(spine.shard).beginCarrying(owned, 0, ['UTC']),
     'cancel-run': (spine) => new RunControlScripts(spine.shard).cancel('q', 'b', '', 'r'),
     'pause-run': (spine) => new RunControlScripts(spine.shard).pause('q', 'b', '', 'r'),

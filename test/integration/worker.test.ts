@@ -191,6 +191,9 @@ test('a handler that returns although it was asked to cancel has completed', asy
   await eventually(() => started);
   await queue.cancel('l');
   await eventually(async () => expect((await queue.getJob('l'))?.returnvalue).toBe('done all the same'));
+  expect(
+    await queue.backend.shard.client.hget(`${queue.backend.shard.base}q:l`, 'carillon:asked'),
+  ).toBeNull();
 });
 
 test('a running run is paused: it keeps checkpoint and attempts, stays paused until resumed, and goes on from there', async ({
@@ -655,4 +658,28 @@ test('a checkpoint that JSON cannot hold is refused clearly', async ({ task }) =
   });
   await queue.add('keep', {}, { jobId: 'k' });
   await eventually(async () => expect((await queue.getJob('k'))?.returnvalue).toBe('refused'));
+});
+
+test('a dead run that is sent anew does not stop for an order that was meant for its earlier life', async ({
+  task,
+}) => {
+  const { queue, work } = open(task);
+  let starts = 0;
+  work({
+    slow: {
+      timeout: 50,
+      async handle(run: Run) {
+        starts += 1;
+        if (starts > 1) return 'second life';
+        await untilStopped(run).catch(() => undefined);
+        await queue.cancel(run.jobId, { reason: 'too late: its time is over' });
+        throw new Error('over');
+      },
+    },
+  });
+  await queue.add('slow', {}, { jobId: 's' });
+  await eventually(async () => expect(await queue.getJobState('s')).toBe('failed'));
+  const job = await queue.getJob('s');
+  await job?.retry('failed', { resetAttemptsMade: true, resetAttemptsStarted: true });
+  await eventually(async () => expect((await queue.getJob('s'))?.returnvalue).toBe('second life'));
 });
