@@ -266,7 +266,7 @@ describe('I7 poison is set aside', () => {
       'an unknown state',
       Buffer.concat([
         packRecord(jobModel()).subarray(0, 1),
-        Buffer.from([0x50]),
+        Buffer.from([0xe0]),
         packRecord(jobModel()).subarray(2),
       ]),
     ],
