@@ -10,8 +10,10 @@ import type { DispatchReport } from './dispatch-report.js';
 const MAX_BYTES = 1_000_000;
 /** Gates that have a turn in one round. */
 const GATES = 200;
-/** ms between two looks: while something is held, while gates are set, and while there are none. */
-const REST = { held: 20, set: 100, none: 500 };
+/** ms between two looks: while something is held, while gates are set, and while there are none: that must cost nothing. */
+const REST = { held: 20, set: 100, none: 3000 };
+/** ms between two looks at whether it leads. */
+const STAND_BY = 500;
 const RETRY = 1000;
 /** Parked schedules moved in one call. */
 const UNPARK = 200;
@@ -59,7 +61,7 @@ export class GateDrainer extends Service {
   /** @returns ms to rest */
   async #round(signal: AbortSignal): Promise<number> {
     const owned = this.owned();
-    if (owned.length === 0) return REST.none;
+    if (owned.length === 0) return STAND_BY;
     const { now, due, next, released, gates } = await this.scripts.due(GATES);
     for (const queue of released) await this.#unpark(queue, signal);
     let rest = next > 0 ? Math.min(REST.set, Math.max(1, next - now)) : gates > 0 ? REST.set : REST.none;

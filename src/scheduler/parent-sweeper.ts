@@ -5,8 +5,10 @@ import { RepeatedTask } from '../support/repeated-task.js';
 
 /** ms between two rounds; most of them only compare a clock. */
 const REST = 50;
-/** While nothing is watched, and at the latest, ms. */
+/** At the latest while something is watched, ms. */
 const QUIET_REST = 500;
+/** While nothing is: that must cost nothing, ms. */
+const IDLE_REST = 3000;
 /** The longer no outcome came, the less often one is asked for: this part of the quiet time. */
 const QUIET_PART = 1 / 16;
 /** Parents looked at and children told in one call. */
@@ -39,7 +41,7 @@ export class ParentSweeper extends RepeatedTask {
     for (;;) {
       const owned = this.owned();
       const now = this.monotonic();
-      this.#nextAt = now + QUIET_REST;
+      this.#nextAt = now + (owned.length === 0 ? QUIET_REST : IDLE_REST);
       if (owned.length === 0) return;
       const look = await this.scripts.look(owned, LIMIT, this.keep);
       for (const { child, what } of look.ended) this.log.warn({ child }, `a job does not run: ${what}`);

@@ -134,7 +134,7 @@ describe('Admin', () => {
     await expect(admin.jobs({ limit: 0 })).rejects.toThrow(refused('limit'));
     await expect(admin.jobs({ limit: 1001 })).rejects.toThrow(refused('limit'));
     await expect(admin.jobs({ cursor: '1' })).rejects.toThrow(refused('cursor'));
-    await expect(admin.jobs({ states: ['held' as 'paused'] })).rejects.toThrow(refused('states'));
+    await expect(admin.jobs({ states: ['running' as 'paused'] })).rejects.toThrow(refused('states'));
     await expect(admin.quarantine({ queue: 'a:b' })).rejects.toThrow(refused('queue', 'INVALID_ID'));
     await expect(admin.history({ limit: Number.NaN })).rejects.toThrow(refused('limit'));
     await expect(admin.releaseQuarantine('q', '')).rejects.toThrow(refused('jobId', 'INVALID_ID'));

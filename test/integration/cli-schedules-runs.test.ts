@@ -124,7 +124,7 @@ describe('runs and describe', () => {
     for (const line of [
       /^state +paused\nnote +audit$/m,
       /^ +All ticks that were missed run in order, one at a time; of more than 7, the schedule is suspended\.$/m,
-      /^ +A tick that comes while a run is still open takes the place of one that no worker has fetched; .*plain workers/m,
+      /^ +A tick that comes while a run is still open takes the place of one that no worker has fetched; .*plain worker/m,
       /^ +A run that has not ended 2h after/m,
       /^ +A tick that nobody serves for 45s is caught up, at most 6h late\.$/m,
       /^tags +a, b$/m,

@@ -58,13 +58,13 @@ test('B58: rescheduled while it becomes due, each of 1,000 runs once, at the tim
   // The reschedules begin 20 ms before the time and go on past it: some meet the job, some come too late.
   await eventually(() => Date.now() >= due - 20, { every: 1 });
   const moves = await Promise.all(
-    ids.map(async (id): Promise<[string, boolean]> => {
+    ids.map(async (id) => {
+      const asked = Date.now();
       try {
-        await queue.changeDelay(id, 700);
-        return [id, true];
+        return { id, asked, moved: (await queue.changeDelay(id, 700)).where };
       } catch (error) {
         expect(isCarillonError(error, 'CONFLICT')).toBe(true);
-        return [id, false];
+        return { id, asked, moved: undefined };
       }
     }),
   );
@@ -76,13 +76,16 @@ test('B58: rescheduled while it becomes due, each of 1,000 runs once, at the tim
       active: 0,
     });
   });
-  const wrong = moves.filter(([id, moved]) => {
+  const wrong = moves.filter(({ id, asked, moved }) => {
     const [run, ...more] = runs.get(id) ?? [];
     if (run === undefined || more.length > 0 || run.started < run.at) return true;
-    return moved ? run.at <= due : run.at !== due;
+    if (moved === 'timers') return run.at <= due;
+    // Taken out of its queue again it keeps its scheduled time, and starts at the new one. (BullMQ counts in whole ms.)
+    if (moved === 'queue') return run.at !== due || run.started < asked + 699;
+    return run.at !== due;
   });
   expect(wrong).toEqual([]);
-  expect(moves.some(([, moved]) => moved)).toBe(true);
+  expect(moves.some(({ moved }) => moved === 'timers')).toBe(true);
 });
 
 test('B58: killed while it reschedules, each job is at an old or a new time, once', async ({ task }) => {
