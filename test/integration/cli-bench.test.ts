@@ -53,7 +53,7 @@ describe('carillon bench, as it is packed', { timeout: 60_000 }, () => {
     const listed = child.lines.flatMap(
       (line) => /^ {2}(\S+) +.*; \d+ jobs, \d+ rounds$/.exec(line)?.[1] ?? [],
     );
-    expect(listed).toEqual(['submit', 'memory', 'herd', 'steady', 'failover', 'gate']);
+    expect(listed).toEqual(['submit', 'memory', 'herd', 'steady', 'gate', 'failover']);
   });
 
   test('says in one line that there is no redis-server', async () => {
