@@ -39,6 +39,12 @@ export type GateChange = { [K in keyof GateLimits]?: GateLimits[K] | null };
 export class GateScripts {
   constructor(private readonly shard: Shard) {}
 
+  /** Whether there is no gate, and nothing held: one cheap command. */
+  async isQuiet(): Promise<boolean> {
+    const { client, keys } = this.shard;
+    return (await client.exists(keys.gates, keys.gateHeads, keys.gateParked)) === 0;
+  }
+
   async due(limit: number): Promise<DueGates> {
     const { status, rest } = await this.shard.run('due-gates', 'read-only', [limit]);
     if (status !== 'OK') throw statusError(status);

@@ -49,6 +49,14 @@ const ANNOUNCED = 250;
 export class ParentScripts {
   constructor(private readonly shard: Shard) {}
 
+  /** Whether nothing waits for anything: one cheap command. */
+  async isQuiet(): Promise<boolean> {
+    const { client, keys } = this.shard;
+    const { latch } = keys;
+    const parts = ['dependencies', 'processed', 'failed'].map((part) => `${latch}:${part}`);
+    return (await client.exists(keys.looks, keys.watched, ...parts)) === 0;
+  }
+
   /** Has the outcomes of jobs kept that are about to be added. */
   async announce(identities: readonly string[]): Promise<void> {
     for (let from = 0; from < identities.length; from += ANNOUNCED) {

@@ -11,7 +11,7 @@ const MAX_BYTES = 1_000_000;
 /** Gates that have a turn in one round. */
 const GATES = 200;
 /** ms between two looks: while something is held, while gates are set, and while there are none: that must cost nothing. */
-const REST = { held: 20, set: 100, none: 3000 };
+const REST = { held: 20, set: 100, none: 1000 };
 /** ms between two looks at whether it leads. */
 const STAND_BY = 500;
 const RETRY = 1000;
@@ -62,6 +62,7 @@ export class GateDrainer extends Service {
   async #round(signal: AbortSignal): Promise<number> {
     const owned = this.owned();
     if (owned.length === 0) return STAND_BY;
+    if (await this.scripts.isQuiet()) return REST.none;
     const { now, due, next, released, gates } = await this.scripts.due(GATES);
     for (const queue of released) await this.#unpark(queue, signal);
     let rest = next > 0 ? Math.min(REST.set, Math.max(1, next - now)) : gates > 0 ? REST.set : REST.none;

@@ -8,7 +8,7 @@ const REST = 50;
 /** At the latest while something is watched, ms. */
 const QUIET_REST = 500;
 /** While nothing is: that must cost nothing, ms. */
-const IDLE_REST = 3000;
+const IDLE_REST = 1000;
 /** The longer no outcome came, the less often one is asked for: this part of the quiet time. */
 const QUIET_PART = 1 / 16;
 /** Parents looked at and children told in one call. */
@@ -42,7 +42,7 @@ export class ParentSweeper extends RepeatedTask {
       const owned = this.owned();
       const now = this.monotonic();
       this.#nextAt = now + (owned.length === 0 ? QUIET_REST : IDLE_REST);
-      if (owned.length === 0) return;
+      if (owned.length === 0 || (await this.scripts.isQuiet())) return;
       const look = await this.scripts.look(owned, LIMIT, this.keep);
       for (const { child, what } of look.ended) this.log.warn({ child }, `a job does not run: ${what}`);
       if (look.looked > 0 || look.open !== this.#open) this.#newsAt = now;
