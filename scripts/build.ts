@@ -44,6 +44,8 @@ async function main(): Promise<void> {
         outbase: join(ROOT, 'src'),
         outdir: join(STAGE, 'cjs'),
         format: 'cjs',
+        // What stands here is not minified and reads like its source; maps of it too would be a third of the package.
+        sourcemap: false,
         // There is no such thing in CommonJS; src/support/package-root.ts does without it.
         define: { 'import.meta.url': 'undefined' },
         // import() as a delayed require(): Jest runs no real one.

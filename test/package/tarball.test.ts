@@ -55,7 +55,7 @@ test('the pages that README.md links to are there, and the whole stays small', (
   const pages = [...readme.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map(([, page = '']) => page);
   expect(pages.length).toBeGreaterThan(10);
   expect(pages.filter((page) => !inTarball(page))).toEqual([]);
-  expect(statSync(tarball()).size).toBeLessThan(1_400_000);
+  expect(statSync(tarball()).size).toBeLessThan(1_200_000);
 });
 
 test('the command is installed, executable, and runs', () => {
