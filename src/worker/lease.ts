@@ -18,7 +18,6 @@ export interface LeaseOptions {
  */
 export class Lease {
   #validUntil: number;
-  #renewedAt: number;
   #timer: NodeJS.Timeout | undefined;
   #lost = false;
 
@@ -27,7 +26,6 @@ export class Lease {
     private readonly options: LeaseOptions,
     sentAt: number,
   ) {
-    this.#renewedAt = sentAt;
     this.#validUntil = this.#until(sentAt);
     this.#arm();
   }
@@ -43,16 +41,10 @@ export class Lease {
     return this.isValid ? this.#validUntil - this.options.monotonic() : 0;
   }
 
-  /** ms since the last renewal that Redis confirmed was sent. */
-  get age(): number {
-    return this.options.monotonic() - this.#renewedAt;
-  }
-
   /** Redis confirmed a renewal that was sent at `sentAt`. One that comes after the end changes nothing. */
   renewed(sentAt: number): void {
     if (!this.isValid) return;
-    this.#renewedAt = Math.max(this.#renewedAt, sentAt);
-    this.#validUntil = this.#until(this.#renewedAt);
+    this.#validUntil = Math.max(this.#validUntil, this.#until(sentAt));
   }
 
   /** Redis said that the lock is another's, or gone. */

@@ -58,13 +58,6 @@ export class RunsAtWork {
     return [...ended, ...this.list()];
   }
 
-  /** Those whose lock was not renewed for longer than `ms`. */
-  unrenewedFor(ms: number): { runId: string; lock: string }[] {
-    return [...this.#runs.values()]
-      .filter(({ lease }) => lease.isValid && lease.age > ms)
-      .map(({ held }) => ({ runId: held.runId, lock: held.lock }));
-  }
-
   /** Redis confirmed the renewal of `runs`' locks, but for those `refused`; it was sent at `sentAt` (monotonic ms). */
   renewed(runs: readonly Omit<HeldRun, 'queue'>[], refused: readonly string[], sentAt: number): void {
     for (const { runId, lock } of runs) {
@@ -110,9 +103,7 @@ export class RunsAtWork {
       },
       sentAt,
     );
-    // An earlier attempt that lost its lock here may still be at work under the same id: this one takes its place.
-    const atWork: AtWork = { held, name: job.name, attempt, lease };
-    this.#runs.set(held.runId, atWork);
+    this.#runs.set(held.runId, { held, name: job.name, attempt, lease });
     let timer: NodeJS.Timeout | undefined;
     try {
       const claimed = await this.#claim(held, lease);
@@ -133,7 +124,7 @@ export class RunsAtWork {
     } finally {
       clearTimeout(timer);
       lease.end();
-      if (this.#runs.get(held.runId) === atWork) this.#runs.delete(held.runId);
+      this.#runs.delete(held.runId);
       this.#ended.set(held.runId, job.name);
     }
   }

@@ -16,7 +16,6 @@ import { type WorkerFacts, WorkerRegistry } from '../redis/worker-registry.js';
 import { defaultLogger, type Logger } from '../support/logger.js';
 import type { Service } from '../support/service.js';
 import { type Handlers, type KnownHandler, resolveHandlers, unknownName } from './handlers.js';
-import { LockKeeper } from './lock-keeper.js';
 import { LoopWatch } from './loop-watch.js';
 import { OrderWatch } from './order-watch.js';
 import { RunsAtWork } from './runs-at-work.js';
@@ -128,12 +127,6 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
     this.#services.push(
       beat,
       new OrderWatch(name, scripts, subscriber, this.#atWork, onDrain, this.#logger),
-      new LockKeeper(
-        settings.lockRenewTime,
-        this.#atWork,
-        (runIds, locks) => this.extendJobLocks(runIds, locks, settings.lockDuration),
-        this.#logger,
-      ),
       new LoopWatch(
         settings.lockDuration,
         () => performance.now(),
