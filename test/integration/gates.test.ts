@@ -1,4 +1,4 @@
-import { Queue as BullQueue } from 'bullmq';
+import { Queue as BullQueue, Worker } from 'bullmq';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Admin } from '../../src/client/admin.js';
 import { Queue } from '../../src/client/queue.js';
@@ -20,6 +20,25 @@ async function world(task: { name: string }) {
     ...(await spine.client.zrange(spine.bull('q', 'prioritized'), '0', '-1')),
   ];
   return { spine, queue, admin, ids };
+}
+
+function ids(count: number): string[] {
+  return Array.from({ length: count }, (_, i) => `j${i}`);
+}
+
+/** One run at a time, in the order in which BullMQ hands them out. */
+function stockWorker(
+  spine: Spine,
+  process: (job: { id?: string; attemptsMade: number }) => Promise<void>,
+): Worker {
+  const { hostname, port } = new URL(spine.url);
+  const worker = new Worker('q', process, {
+    prefix: spine.prefix,
+    connection: { host: hostname, port: Number(port) },
+  });
+  worker.on('error', () => undefined);
+  onTestFinished(() => worker.close());
+  return worker;
 }
 
 describe('queue.gate', () => {
@@ -82,9 +101,46 @@ describe('queue.gate', () => {
     await expectHealthy(spine);
   });
 
-  test('B52 priority holds after a delay, a promotion and a retry, in the gate as in the queue', async ({
+  test('B52 priority holds after a retry: what failed starts again before all of lower priority that wait', async ({
     task,
   }) => {
+    const { spine, queue } = await world(task);
+    await startScheduler(spine);
+    await queue.gate.set({ rate: 1000, maxWaiting: 20 });
+    const starts: string[] = [];
+    const released = new Set<string>();
+    let failedAt = 0;
+    const worker = stockWorker(spine, async ({ id = '', attemptsMade }) => {
+      starts.push(id);
+      await eventually(() => released.has(id), { every: 5 });
+      if (id === 'again' && attemptsMade === 0) {
+        failedAt = starts.length;
+        throw new Error('once');
+      }
+    });
+    const at = Date.now() + 200;
+    await queue.add('n', {}, { jobId: 'again', priority: 1, at, attempts: 2, backoff: 1 });
+    await queue.addBulk(
+      Array.from({ length: 10 }, (_, i) => ({
+        name: 'n',
+        data: {},
+        opts: { jobId: `j${i}`, priority: 2, at },
+      })),
+    );
+    await eventually(() => starts.length === 1);
+    expect(starts).toEqual(['again']);
+    released.add('again');
+    // The next one runs while the retry comes due: that goes before the nine others then.
+    await eventually(() => starts.length === 2);
+    expect(await queue.getJobState('again')).toBe('delayed');
+    for (const id of ids(10)) released.add(id);
+    await eventually(() => starts.length === 12);
+    expect(starts.slice(failedAt).indexOf('again')).toBe(1);
+    await worker.close();
+    await expectHealthy(spine);
+  });
+
+  test('B52 priority holds after a delay and a promotion, in the gate as in the queue', async ({ task }) => {
     const { spine, queue, ids } = await world(task);
     await startScheduler(spine);
     await queue.gate.hold();
@@ -192,11 +248,23 @@ describe('B56 pause and resume', () => {
     },
   );
 
-  test('of everything: all queues hold, those paused by themselves stay so, all 10 + 3 jobs go on', async ({
+  test('B56 of everything: all queues hold, those paused by themselves stay so, all 10 + 3 jobs go on', async ({
     task,
   }) => {
     const { spine, queue, admin } = await world(task);
     await startScheduler(spine);
+    const starts: string[] = [];
+    let broken = true;
+    stockWorker(spine, async ({ id = '' }) => {
+      starts.push(id);
+      if (broken) throw new Error('no');
+    });
+    await queue.addBulk(
+      Array.from({ length: 5 }, (_, i) => ({ name: 'n', data: {}, opts: { jobId: `failed${i}` } })),
+    );
+    await eventually(async () => (await queue.getFailedCount()) === 5);
+    broken = false;
+    starts.length = 0;
     const other = new BullQueue('other', { connection: { url: spine.url }, prefix: spine.prefix });
     onTestFinished(() => other.close());
     await queue.add('n', {}, { jobId: 'soon', delay: 300 });
@@ -205,11 +273,15 @@ describe('B56 pause and resume', () => {
     await queue.addBulk(
       Array.from({ length: 10 }, (_, i) => ({ name: 'n', data: {}, opts: { jobId: `j${i}` } })),
     );
+    for (const id of ['failed0', 'failed1', 'failed2']) await queue.dead.requeue(id);
     await eventually(async () => (await queue.gate.get())?.held === 11);
     expect(await queue.isPaused()).toBe(true);
     await expect(admin.resumeQueue('q')).rejects.toMatchObject({ code: 'CONFLICT' });
+    expect(starts).toEqual([]);
     expect(await admin.resumeAll()).toEqual(['q']);
-    await eventually(async () => (await queue.getWaitingCount()) === 11);
+    await eventually(async () => (await queue.getCompletedCount()) === 14);
+    expect([...starts].sort()).toEqual([...ids(10), 'soon', 'failed0', 'failed1', 'failed2'].sort());
+    expect(await queue.getFailedCount()).toBe(2);
     expect([await queue.isPaused(), await other.isPaused()]).toEqual([false, true]);
     await expectHealthy(spine);
   });
