@@ -1,15 +1,15 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { type ChildProcess, execFile } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { chown, mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { ownChild, ownFolder } from './child-guard.js';
+import { ownFolder } from './child-guard.js';
 import { onCleanup } from './cleanup.js';
 import { eventually } from './eventually.js';
 import { freePort } from './free-port.js';
+import { endServer, spawnServer } from './server-child.js';
 
 const run = promisify(execFile);
 
@@ -89,17 +89,9 @@ export class PostgresServer {
       '-c', 'listen_addresses=127.0.0.1', '-c', `unix_socket_directories=${this.dir}`, '-c', 'fsync=off',
       '-c', 'shared_buffers=16MB', '-c', 'max_connections=60',
     ]; // biome-ignore format: one command line
-    const child = spawn(file, args, { cwd: this.dir, stdio: ['ignore', 'pipe', 'pipe'] });
-    child.on('error', (error) => {
-      this.#log += `${error.message}\n`;
+    return spawnServer(file, args, this.dir, (text) => {
+      this.#log += text;
     });
-    const keep = (chunk: Buffer) => {
-      this.#log += chunk.toString();
-    };
-    child.stdout?.on('data', keep);
-    child.stderr?.on('data', keep);
-    ownChild(child);
-    return child;
   }
 
   async #ready(): Promise<void> {
@@ -119,12 +111,7 @@ export class PostgresServer {
   }
 
   async #end(signal: 'SIGKILL' | 'SIGINT'): Promise<void> {
-    const child = this.#child;
-    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    const exited = once(child, 'exit');
-    child.kill('SIGCONT');
-    child.kill(signal);
-    await exited;
+    await endServer(this.#child, signal);
   }
 }
 

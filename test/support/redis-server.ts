@@ -1,13 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import type { ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ownChild, ownFolder } from './child-guard.js';
+import { ownFolder } from './child-guard.js';
 import { onCleanup } from './cleanup.js';
 import { eventually } from './eventually.js';
 import { freePort } from './free-port.js';
+import { endServer, spawnServer } from './server-child.js';
 
 export interface RedisServerOptions {
   /** AOF policy; the AOF is always on. Defaults to `'everysec'`. */
@@ -106,17 +106,9 @@ export class RedisServer {
 
   #spawn(): ChildProcess {
     const binary = process.env.CARILLON_REDIS_SERVER ?? 'redis-server';
-    const child = spawn(binary, this.args, { cwd: this.dir, stdio: ['ignore', 'pipe', 'pipe'] });
-    child.on('error', (error) => {
-      this.#log += `${error.message}\n`;
+    return spawnServer(binary, this.args, this.dir, (text) => {
+      this.#log += text;
     });
-    const keep = (chunk: Buffer) => {
-      this.#log += chunk.toString();
-    };
-    child.stdout?.on('data', keep);
-    child.stderr?.on('data', keep);
-    ownChild(child);
-    return child;
   }
 
   async #ready(): Promise<void> {
@@ -137,12 +129,7 @@ export class RedisServer {
   }
 
   async #end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
-    const child = this.#child;
-    if (!this.running || child.pid === undefined) return;
-    const exited = once(child, 'exit');
-    child.kill('SIGCONT');
-    child.kill(signal);
-    await exited;
+    await endServer(this.#child, signal);
   }
 }
 
