@@ -40,6 +40,8 @@ export function itemOf(row: StoredRow, duplicateWindow: number): SubmitItem {
   if (delay !== undefined && rest.at === undefined) {
     timed.at = row.addedAt + checkInteger('delay', delay, 0, LAST_INSTANT - row.addedAt);
   } else if (delay !== undefined) timed.delay = delay;
+  // It counts from the insert too: one that passed while no relay worked ends the job as expired, and is no bad option.
+  else if (rest.deadline !== undefined && rest.at === undefined) timed.at = row.addedAt;
   const limits = { maxPayload: LARGEST_PAYLOAD, duplicateWindow, queue: row.queue };
   return { ...prepareJob(row.name, null, timed, limits, () => row.id), data: row.data };
 }

@@ -12,6 +12,7 @@ import { type PostgresServer, startPostgres } from '../support/postgres-server.j
 import { startRedis } from '../support/redis-server.js';
 import { Spine } from '../support/spine.js';
 import { expectHealthy } from '../support/spine-doctor.js';
+import { startScheduler } from '../support/spine-scheduler.js';
 
 let postgres: PostgresServer;
 const outbox = new Outbox();
@@ -52,6 +53,26 @@ describe('a job exists exactly if its transaction commits', () => {
     expect(await spine.client.hget(spine.bull('q', id), 'data')).toBe(JSON.stringify(payload));
     expect(await spine.client.exists(spine.bull('q', 'undone'))).toBe(0);
     expect((await client.query('SELECT 1 FROM carillon_outbox')).rows).toEqual([]);
+    await expectHealthy(spine);
+  });
+
+  test('a deadline that passed while no relay worked ends the job as expired; the row is not set aside', async ({
+    task,
+  }) => {
+    const spine = await spineOf(task);
+    const client = await postgresClient(postgres);
+    const deadline = Date.now() + 300;
+    const id = await outbox.add(client, 'q', 'send', {}, { deadline });
+    await eventually(() => Date.now() > deadline);
+    const relay = await relayOf(spine);
+    await eventually(() => expect(relay.report()).toMatchObject({ sent: 1, setAside: 0 }));
+    await startScheduler(spine);
+    const ends = async () =>
+      (await spine.client.xrange(spine.keys.history, '-', '+')).map(([, fields]) => fields);
+    await eventually(async () =>
+      expect(await ends()).toContainEqual(expect.arrayContaining([`q:${id}`, 'skipped', 'expired'])),
+    );
+    expect(await spine.client.exists(spine.bull('q', id))).toBe(0);
     await expectHealthy(spine);
   });
 
