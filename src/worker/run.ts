@@ -10,6 +10,8 @@ import type { Lease } from './lease.js';
 /** How long what `once` recorded is known, ms. */
 const KEPT = 7 * 86_400_000;
 const LONGEST_KEY = 512;
+/** Lua hands a command on as so many values, which it can of a few thousand. */
+const LONGEST_COMMAND = 1000;
 
 /** A command of Redis with its arguments, as `once` runs it: `['incrby', 'balance:5', 10]`. */
 export type RedisCommand = readonly [string, ...(string | number)[]];
@@ -162,6 +164,9 @@ function resultOf<T>(text: string): T {
 }
 
 function checkCommand(command: readonly (string | number)[]): string[] {
+  if (command.length > LONGEST_COMMAND) {
+    refuse('command', command.length, `has more than ${LONGEST_COMMAND} parts`, 'Give several commands.');
+  }
   const bad = command.findIndex((part) => typeof part !== 'string' && !Number.isFinite(part));
   if (command.length === 0 || bad >= 0) {
     refuse('command', command, 'must be texts and numbers', "Give ['incrby', 'key', 1].");

@@ -140,7 +140,8 @@ export class RunsAtWork {
         return claimed;
       } catch (error) {
         if (isCarillonError(error, 'STALE_RUN')) lease.revoke();
-        if (!lease.isValid) {
+        // Nobody waits for Redis while the worker shuts down.
+        if (!lease.isValid || this.#shuttingDown) {
           logger.warn(
             { run: held.runId, error: String(error) },
             'a run was not claimed; it is handed on when its lock ends',

@@ -115,26 +115,26 @@ test('a strategy that no worker has, and an error without a way back', async ({ 
   expect(errors).toHaveLength(1);
 });
 
-test('2,000 runs that fail together, base 30 s, full jitter: no 100 ms holds over 3 % of their retries', async ({
+test('10,000 runs that fail together, base 30 s, full jitter: no 100 ms holds over 3 % of their retries', async ({
   task,
 }) => {
   const { queue, fail, client, base } = open(task);
   const backoff = { type: 'exponential', delay: 30_000, jitter: 1 };
   await queue.addBulk(
-    Array.from({ length: 2000 }, (_, n) => ({
+    Array.from({ length: 10_000 }, (_, n) => ({
       name: 'x',
       data: {},
       opts: { jobId: `j${n}`, attempts: 2, backoff },
     })),
   );
   fail({ concurrency: 100 });
-  await eventually(async () => expect(await client.llen(`${base}wait`)).toBe(0), { timeout: 20_000 });
+  await eventually(async () => expect(await client.llen(`${base}wait`)).toBe(0), { timeout: 60_000 });
   await eventually(async () => expect(await client.llen(`${base}active`)).toBe(0));
   const scores = (await client.zrange(`${base}delayed`, '0', '-1', 'WITHSCORES')).filter(
     (_, n) => n % 2 === 1,
   );
   // The rest drew so short a delay that they were retried meanwhile.
-  expect(scores.length).toBeGreaterThan(1000);
+  expect(scores.length).toBeGreaterThan(5000);
   const bins = new Map<number, number>();
   for (const score of scores) {
     const bin = Math.floor(Number(score) / SCORES / 100);

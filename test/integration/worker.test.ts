@@ -307,6 +307,11 @@ test('once: the first result for all attempts and runs, with its Redis commands 
       await expect(
         run.once('bad', (effect) => effect.command('incrby', `${prefix}:balance`, 'ten')),
       ).rejects.toMatchObject({ code: 'EFFECT_FAILED' });
+      await expect(
+        run.once('long', (effect) =>
+          effect.command('rpush', `${prefix}:list`, ...Array<number>(2000).fill(1)),
+        ),
+      ).rejects.toMatchObject({ code: 'INVALID_OPTION', field: 'command' });
       if (run.attempt < 3 && run.jobId === 'a') throw new Error('once more');
       return receipt;
     },
