@@ -40,7 +40,7 @@ export type { SchedulerOptions } from './config/scheduler-options.js';
 export type { Effects } from './config/worker-options.js';
 export type { CalendarDate, CalendarEntry } from './domain/calendar.js';
 export { type CrontabLine, type CrontabOptions, parseCrontab } from './domain/crontab.js';
-export type { DeadReason } from './domain/dead-reason.js';
+export type { DeadNotice, DeadReason, DeadReceiver } from './domain/dead-reason.js';
 export { type BulkItem, CarillonError, type ErrorCode, isCarillonError } from './domain/errors.js';
 export type { Exclusion, OnExcluded } from './domain/exclusions-definition.js';
 export type { ExcludedTicks, ExplainedTick } from './domain/exclusions-explain.js';

@@ -1,4 +1,5 @@
 import { BUCKETS } from '../domain/buckets.js';
+import type { DeadReceiver } from '../domain/dead-reason.js';
 import { type Duration, parseDuration } from '../domain/durations.js';
 import { CarillonError } from '../domain/errors.js';
 import { DEFAULT_GRACE } from '../domain/schedule.js';
@@ -52,10 +53,10 @@ export interface SchedulerOptions {
   /** Bytes of records that are still dispatched when Redis is at its maxmemory. Defaults to 8 MiB. */
   memoryHeadroom?: number;
   /**
-   * A URL (http or https) that each run which dies is posted to, as JSON, at least once, with an `Idempotency-Key`. Defaults
-   * to none.
+   * Who is told of each run that dies, at least once: a URL (http or https), to which it is posted as JSON with an
+   * `Idempotency-Key`, or a function of yours, which is called again when it throws. Defaults to nobody.
    */
-  onDead?: string;
+  onDead?: string | DeadReceiver;
   /** Serves a Redis without an append-only file, or one that evicts. Defaults to false: it refuses. */
   allowVolatile?: boolean;
   /** Defaults to pino on standard error, level `CARILLON_LOG_LEVEL`. */
@@ -80,7 +81,7 @@ export interface ResolvedSchedulerOptions {
   pollInterval: number;
   duplicateWindow: number;
   memoryHeadroom: number;
-  onDead: string | undefined;
+  onDead: string | DeadReceiver | undefined;
   allowVolatile: boolean;
   scripts: ScriptChoices;
   timeZones: TimeZoneData;
@@ -149,7 +150,7 @@ export function resolveSchedulerOptions(options: SchedulerOptions): Readonly<Res
       max: DUPLICATE_WINDOW,
     }),
     memoryHeadroom,
-    onDead: options.onDead === undefined ? undefined : checkWebhook('onDead', options.onDead),
+    onDead: options.onDead === undefined ? undefined : checkReceiver('onDead', options.onDead),
     allowVolatile: checkFlag(options.allowVolatile, 'allowVolatile'),
     scripts: options.scripts ?? {},
     timeZones: options.timeZones ?? HOST_TIME_ZONES,
@@ -223,10 +224,16 @@ export function checkName(value: unknown, field: string): string {
   );
 }
 
-function checkWebhook(field: string, value: unknown): string {
+function checkReceiver(field: string, value: unknown): string | DeadReceiver {
+  if (typeof value === 'function') return value as DeadReceiver;
   const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return value as string;
-  return refuse(field, value, 'must be a URL of http or https', 'Write https://hooks.example.com/dead.');
+  return refuse(
+    field,
+    value,
+    'must be a URL of http or https, or a function',
+    'Write https://hooks.example.com/dead.',
+  );
 }
 
 function checkFlag(value: unknown, field: string): boolean {

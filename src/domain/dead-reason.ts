@@ -13,3 +13,22 @@ export function deadReasonOf(run: {
   if (run.failedReason.startsWith('no handler for jobs named')) return 'unhandled';
   return run.attemptsMade < Math.max(1, run.attempts) ? 'unrecoverable' : 'attempts';
 }
+
+/** What is told of a run that has died. */
+export interface DeadNotice {
+  event: 'dead';
+  namespace: string;
+  queue: string;
+  id: string;
+  name: string;
+  /** The job or schedule that fired. */
+  source: string;
+  reason: DeadReason;
+  error: string;
+  attempts: number;
+  /** ms since 1970. */
+  diedAt: number;
+}
+
+/** Hears of each run that has died, at least once: what it throws is tried again. */
+export type DeadReceiver = (notice: DeadNotice) => Promise<void> | void;

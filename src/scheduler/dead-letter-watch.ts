@@ -1,16 +1,15 @@
 import { bucketOf } from '../domain/buckets.js';
-import { deadReasonOf } from '../domain/dead-reason.js';
+import { type DeadNotice, deadReasonOf } from '../domain/dead-reason.js';
 import { jobIdOfRun } from '../domain/ids.js';
 import type { OwnedRange } from '../redis/leader-scripts.js';
 import type { Shard } from '../redis/shard.js';
 import type { Logger } from '../support/logger.js';
 import { RepeatedTask } from '../support/repeated-task.js';
+import { RefusedNotice } from './dead-receivers.js';
 
 /** ms between looks. */
 const EVERY = 2000;
 const PAGE = 50;
-/** A post that is not answered in time has failed, ms. */
-const POST_TIMEOUT = 5000;
 /** Rests after a failed post, ms. */
 const REST_MIN = 1000;
 const REST_MAX = 60_000;
@@ -22,24 +21,9 @@ const TRIES = 20;
  */
 const SKEW = 300_000;
 
-/** What is posted of a run that has died. */
-export interface DeadNotice {
-  event: 'dead';
-  namespace: string;
-  queue: string;
-  id: string;
-  name: string;
-  source: string;
-  reason: string;
-  error: string;
-  attempts: number;
-  /** ms since 1970. */
-  diedAt: number;
-}
-
 /**
- * Posts each dead letter of the queues that this instance leads to a webhook, at least once: it is noted in Redis as told
- * when the receiver has answered 2xx. Those that died before it first looked are not told.
+ * Hands each dead letter of the queues that this instance leads to a receiver, at least once: it is noted in Redis as told
+ * when the receiver has it. Those that died before it first looked are not told.
  */
 export class DeadLetterWatch extends RepeatedTask {
   readonly #rests = new Map<string, { until: number; tries: number; refusals: number }>();
@@ -48,7 +32,7 @@ export class DeadLetterWatch extends RepeatedTask {
 
   constructor(
     private readonly shard: Shard,
-    private readonly url: string,
+    private readonly receiver: (notice: DeadNotice, signal: AbortSignal) => Promise<void>,
     private readonly owned: () => OwnedRange[],
     private readonly monotonic: () => number,
     private readonly log: Logger,
@@ -94,7 +78,7 @@ export class DeadLetterWatch extends RepeatedTask {
         const score = Number(page[2 * i + 1]);
         if (Number(told[i] ?? -1) === score) continue;
         const notice = await this.#notice(queue, id, score);
-        if (notice !== undefined && !(await this.#post(queue, notice, signal))) return;
+        if (notice !== undefined && !(await this.#hand(queue, notice, signal))) return;
         await client.zadd(seen, score, id);
         if (signal.aborted) return;
       }
@@ -144,34 +128,16 @@ export class DeadLetterWatch extends RepeatedTask {
   }
 
   /** True when the receiver has it, or has refused it too often. */
-  async #post(queue: string, notice: DeadNotice, signal: AbortSignal): Promise<boolean> {
-    // Not AbortSignal.any: Node has it from 20.3 on.
-    const cut = new AbortController();
-    const stop = () => cut.abort();
-    const timer = setTimeout(stop, POST_TIMEOUT);
-    signal.addEventListener('abort', stop);
-    let refused = false;
+  async #hand(queue: string, notice: DeadNotice, signal: AbortSignal): Promise<boolean> {
     try {
-      const reply = await fetch(this.url, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          // An id may hold what a header cannot.
-          'idempotency-key': encodeURIComponent(`${notice.namespace}:${queue}:${notice.id}:${notice.diedAt}`),
-        },
-        body: JSON.stringify(notice),
-        signal: cut.signal,
-      });
-      await reply.body?.cancel();
-      refused = reply.status >= 400 && reply.status < 500 && reply.status !== 408 && reply.status !== 429;
-      if (!reply.ok) throw new Error(`it answered ${reply.status}`);
+      await this.receiver(notice, signal);
       this.#rests.delete(queue);
       return true;
     } catch (error) {
       if (signal.aborted) return false;
       const before = this.#rests.get(queue) ?? { tries: 0, refusals: 0 };
       const tries = before.tries + 1;
-      const refusals = before.refusals + (refused ? 1 : 0);
+      const refusals = before.refusals + (error instanceof RefusedNotice ? 1 : 0);
       const fields = { queue, run: notice.id, tries, error: String(error) };
       if (refusals >= TRIES) {
         this.#rests.delete(queue);
@@ -182,9 +148,6 @@ export class DeadLetterWatch extends RepeatedTask {
       this.#rests.set(queue, { until: this.monotonic() + rest, tries, refusals });
       this.log.warn(fields, 'could not tell of a dead letter; it is tried again');
       return false;
-    } finally {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', stop);
     }
   }
 }

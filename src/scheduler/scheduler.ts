@@ -29,6 +29,7 @@ import { defaultLogger, type Logger } from '../support/logger.js';
 import { packageRoot, resolvePackageDir } from '../support/package-root.js';
 import { Service } from '../support/service.js';
 import { DeadLetterWatch } from './dead-letter-watch.js';
+import { handTo } from './dead-receivers.js';
 import { DispatchReport, type Readiness } from './dispatch-report.js';
 import { GateDrainer } from './gate-drainer.js';
 import { Housekeeper } from './housekeeper.js';
@@ -139,7 +140,7 @@ export class Scheduler extends Service {
       new Housekeeper(scripts, calendars, owned, options.duplicateWindow, this.#logger),
     ];
     if (options.onDead !== undefined) {
-      this.#services.push(new DeadLetterWatch(shard, options.onDead, owned, monotonic, this.#logger));
+      this.#services.push(new DeadLetterWatch(shard, handTo(options.onDead), owned, monotonic, this.#logger));
     }
     for (const service of this.#services) {
       await service.start().catch((error: unknown) => {

@@ -44,6 +44,8 @@ export class RunsAtWork {
   /** Run id → job name of those that ended since the last look at them. */
   #ended = new Map<string, string>();
   #shuttingDown = false;
+  /** A run that was being fetched when the worker began to drain goes back. */
+  draining = false;
 
   constructor(private readonly options: RunsAtWorkOptions) {}
 
@@ -107,7 +109,7 @@ export class RunsAtWork {
     let timer: NodeJS.Timeout | undefined;
     try {
       const claimed = await this.#claim(held, lease);
-      if (this.#shuttingDown) attempt.stop({ why: 'shutdown' });
+      if (this.#shuttingDown || this.draining) attempt.stop({ why: 'shutdown' });
       if (claimed.asked) attempt.stop({ ...claimed.asked, why: claimed.asked.verb });
       if (attempt.stopped)
         return await this.#end(job, held, attempt, { how: 'threw', error: attempt.signal.reason });

@@ -213,6 +213,7 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
     if (asked === this.#draining || this.#closing !== undefined) return;
     this.#draining = asked;
     this.#logger.info({ note }, asked ? 'drains: takes no more runs' : 'takes runs again');
+    this.#atWork.draining = asked;
     if (asked) void this.pause(true);
     else void this.resume();
   }

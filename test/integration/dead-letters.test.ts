@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import {
+  type DeadNotice,
   type Handlers,
   Queue,
   type Run,
@@ -259,7 +260,36 @@ test('onDead: each is posted, again until the receiver has it, and not again by 
   expect(posts).toHaveLength(told + 1);
 }, 60_000);
 
-test('onDead must be a URL', () => {
+test('onDead as a function: called again until it takes the letter', async ({ task }) => {
+  const { queue } = await open(task, failing);
+  const { shard } = queue.backend;
+  const heard: DeadNotice[] = [];
+  const scheduler = new Scheduler({
+    redis: sharedRedisUrl(),
+    namespace: shard.namespace,
+    prefix: shard.base.slice(0, -1),
+    async onDead(notice) {
+      heard.push(notice);
+      if (heard.length === 1) throw new Error('not now');
+    },
+  });
+  onTestFinished(() => scheduler.stop());
+  await queue.add('mail', {}, { jobId: 'later', delay: 3_600_000 });
+  await scheduler.start();
+  await eventually(async () => expect(await shard.client.hget(shard.keys.deadTold, 'q')).not.toBeNull());
+  await queue.add('bill', {}, { jobId: 'b' });
+  await eventually(() => expect(heard).toHaveLength(2), { timeout: 20_000 });
+  expect(heard[1]).toEqual(heard[0]);
+  expect(heard[0]).toMatchObject({
+    event: 'dead',
+    queue: 'q',
+    id: 'b',
+    source: 'b',
+    error: 'no such account',
+  });
+}, 60_000);
+
+test('onDead must be a URL or a function', () => {
   expect(() => new Scheduler({ onDead: 'mail me' })).toThrow(
     expect.objectContaining({ code: 'INVALID_OPTION', field: 'onDead' }),
   );
