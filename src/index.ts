@@ -37,10 +37,10 @@ export type { ChangedSchedule, ChangeManyOptions, ChangeVerb } from './client/sc
 export type { ScheduleTemplate } from './client/schedules-port.js';
 export type { DurabilityOptions } from './config/durability-options.js';
 export type { SchedulerOptions } from './config/scheduler-options.js';
-export type { Effects } from './config/worker-options.js';
 export type { CalendarDate, CalendarEntry } from './domain/calendar.js';
 export { type CrontabLine, type CrontabOptions, parseCrontab } from './domain/crontab.js';
 export type { DeadNotice, DeadReason, DeadReceiver } from './domain/dead-reason.js';
+export type { Effects } from './domain/effects.js';
 export { type BulkItem, CarillonError, type ErrorCode, isCarillonError } from './domain/errors.js';
 export type { Exclusion, OnExcluded } from './domain/exclusions-definition.js';
 export type { ExcludedTicks, ExplainedTick } from './domain/exclusions-explain.js';

@@ -5,6 +5,7 @@ import { dataArgument, instantArgument, integerArgument } from './arguments.js';
 import { confirmed } from './confirm.js';
 import { withKnownQueue } from './connect.js';
 import { refuseArgument, usageError } from './failure.js';
+import { repeatsOf } from './job-description.js';
 import { away, plain, printJson, printLine, printTable, remark, utc } from './output.js';
 import { settingsOf } from './settings.js';
 
@@ -113,11 +114,15 @@ async function list(queue: string, flags: FilterFlags, command: Command): Promis
 
 async function show(queue: string, id: string, _flags: unknown, command: Command): Promise<void> {
   const settings = settingsOf(command);
-  const letter = await withKnownQueue(settings, queue, (q) => q.dead.get(id));
-  if (settings.json) return printJson(letter);
+  const { letter, repeats } = await withKnownQueue(settings, queue, async (q) => {
+    const letter = await q.dead.get(id);
+    return { letter, repeats: await repeatsOf(q, letter.name) };
+  });
+  if (settings.json) return printJson({ ...letter, repeats });
   const { errors, logs, source, diedAt, startedAt, ...rest } = letter;
   const lines = {
     ...rest,
+    repeats,
     source: `${source.kind} ${source.id}, due ${utc(source.scheduledFor)}`,
     started: startedAt === undefined ? undefined : utc(startedAt),
     died: utc(diedAt),

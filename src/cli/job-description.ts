@@ -1,5 +1,6 @@
 import type { Queue } from '../client/queue.js';
 import { bucketOf } from '../domain/buckets.js';
+import { repeatWords } from '../domain/effects.js';
 import { identityOf } from '../domain/ids.js';
 import { readRunFacts } from '../redis/run-facts.js';
 import type { AfterEntry } from '../redis/submit-batch.js';
@@ -42,16 +43,10 @@ export interface JobDescription {
 /** The numbers of `spent` entries, as words. */
 const ENDS = ['ended', 'fired', 'cancelled', 'replaced', 'deleted', 'expired'];
 
-/** In words; a handler that was never heard of, or says nothing, may repeat what it does. */
-export function repeatsOf(effects: string | undefined): string {
-  if (effects === 'idempotent') return 'do nothing new (idempotent)';
-  if (effects === 'fenced') return 'are refused by the fencing token (fenced)';
-  return 'may run twice';
-}
-
-async function repeats(queue: Queue, name: string): Promise<string> {
+/** What repeats of a job's runs do, by what its handler said last. */
+export async function repeatsOf(queue: Queue, name: string): Promise<string> {
   const [effects] = await new WorkerRegistry(queue.backend.shard).effectsOf(queue.name, [name]);
-  return repeatsOf(effects);
+  return repeatWords(effects);
 }
 
 /** Looks for a job in the timers, in BullMQ and among what was set aside; undefined when nobody knows it. */
@@ -72,7 +67,7 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
       opts: opts === '' ? {} : parsed(opts),
       priority,
       retries: retriesOf(opts === '' ? {} : parsed(opts)),
-      repeats: await repeats(queue, name),
+      repeats: await repeatsOf(queue, name),
       ...(note === undefined ? {} : { note }),
       ...(await waitsFor(queue, id)),
     };
@@ -97,7 +92,7 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
       priority,
       attempts: attemptsMade,
       retries: retriesOf(opts),
-      repeats: await repeats(queue, name),
+      repeats: await repeatsOf(queue, name),
       ...(worker === undefined ? {} : { worker }),
       ...(lockEndsIn === undefined ? {} : { lockEndsIn: `${lockEndsIn} ms` }),
       ...(token === undefined ? {} : { token }),

@@ -133,7 +133,7 @@ async function list(queue: string | undefined, options: ListFlags, command: Comm
   );
   if (settings.json) return printJson({ jobs: page.items.map(listedJson), cursor: page.cursor ?? null });
   await printTable(
-    ['queue', 'id', 'kind', 'name', 'state', 'due', '', 'note'],
+    ['queue', 'id', 'kind', 'name', 'state', 'due', '', 'repeats', 'note'],
     page.items.map((job) => [
       job.queue,
       job.id,
@@ -142,6 +142,7 @@ async function list(queue: string | undefined, options: ListFlags, command: Comm
       job.state,
       utc(job.scheduledFor),
       away(job.scheduledFor),
+      job.repeats ?? '',
       job.note ?? '',
     ]),
   );

@@ -49,6 +49,8 @@ export interface ListedJob {
   data: string;
   priority: number;
   note: string | undefined;
+  /** What repeats of its runs do, by what a handler of its name said last. */
+  repeats?: string;
   /** Of a schedule. */
   definition?: StoredPolicies;
 }

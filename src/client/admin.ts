@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { refuse } from '../config/check.js';
+import { repeatWords } from '../domain/effects.js';
 import { CarillonError } from '../domain/errors.js';
 import { checkQueueName } from '../domain/ids.js';
 import { WorkerSidePause } from '../queue/worker-side-pause.js';
@@ -10,6 +11,7 @@ import { JobScripts } from '../redis/job-scripts.js';
 import { newRequestId } from '../redis/request-id.js';
 import { Shard } from '../redis/shard.js';
 import { redisError } from '../redis/status.js';
+import { WorkerRegistry } from '../redis/worker-registry.js';
 import {
   checkListing,
   type JobListOptions,
@@ -110,7 +112,23 @@ export class Admin {
   async jobs(options: JobListOptions = {}): Promise<Page<ListedJob>> {
     checkListing(options);
     if (!(await this.#exists())) return { items: [] };
-    return listJobs(this.#scripts, options);
+    const page = await listJobs(this.#scripts, options);
+    await this.#tellRepeats(page.items);
+    return page;
+  }
+
+  async #tellRepeats(jobs: readonly ListedJob[]): Promise<void> {
+    const registry = new WorkerRegistry(this.#shard);
+    for (const queue of new Set(jobs.map((job) => job.queue))) {
+      const own = jobs.filter((job) => job.queue === queue);
+      const effects = await registry.effectsOf(
+        queue,
+        own.map(({ name }) => name),
+      );
+      own.forEach((job, index) => {
+        job.repeats = repeatWords(effects[index]);
+      });
+    }
   }
 
   /** A page of what was set aside. */

@@ -1,16 +1,10 @@
 import { type Duration, parseDuration } from '../domain/durations.js';
+import { EFFECTS, type Effects } from '../domain/effects.js';
 import { checkQueueName } from '../domain/ids.js';
 import type { Logger } from '../support/logger.js';
 import { checkInteger, checkObject, checkOneOf, refuse } from './check.js';
 import { checkName, checkPrefix } from './scheduler-options.js';
 import { rejectUnknown } from './unknown-options.js';
-
-/**
- * What a repeat of a run does to the world: nothing new (`idempotent`), nothing after a later attempt began (`fenced`), or
- * the same again (`mayRepeat`). Attempts are at least once: a handler that says nothing is shown as one that may repeat.
- */
-export type Effects = 'idempotent' | 'fenced' | 'mayRepeat';
-export const EFFECTS: readonly Effects[] = ['idempotent', 'fenced', 'mayRepeat'];
 
 /** What Carillon reads of a worker's options, besides BullMQ's own. */
 export interface RunOptions {

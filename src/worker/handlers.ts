@@ -1,7 +1,8 @@
 import { checkObject, checkOneOf, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
-import { checkTimeout, EFFECTS, type Effects } from '../config/worker-options.js';
+import { checkTimeout } from '../config/worker-options.js';
 import type { Duration } from '../domain/durations.js';
+import { EFFECTS, type Effects } from '../domain/effects.js';
 import { CarillonError } from '../domain/errors.js';
 import { checkJobName } from '../domain/ids.js';
 import { nearestWord } from '../domain/nearest-word.js';

@@ -54,6 +54,16 @@ describe('workers', () => {
     expect(workers).toMatchObject([
       { id: worker.id, queue: 'emails', handlers: { hold: 'idempotent', mail: null } },
     ]);
+    // Wherever a job is shown, it is said what repeats of it do.
+    await queue.add('mail', {}, { jobId: 'later', delay: 3_600_000 });
+    await queue.schedules.upsert('s', { every: '1h', missed: 'skip' }, { name: 'hold', data: {} });
+    const { jobs } = await cli.json<{ jobs: { id: string; repeats: string }[] }>('jobs', 'list', 'emails');
+    expect(Object.fromEntries(jobs.map(({ id, repeats }) => [id, repeats]))).toEqual({
+      later: 'may run twice',
+      s: 'do nothing new (idempotent)',
+    });
+    expect(await cli.text('jobs', 'list', 'emails')).toContain('may run twice');
+    expect(await cli.text('schedules', 'describe', 'emails', 's')).toMatch(/^repeats +do nothing new/m);
     const text = await cli.text('workers', 'list', 'emails');
     expect(text).toContain('mail (may run twice)');
     expect(await cli.text('workers', 'list', 'others')).not.toContain(worker.id);
@@ -96,6 +106,7 @@ describe('dead', () => {
     const shown = await cli.text('dead', 'show', 'emails', 'a');
     expect(shown).toMatch(/^data +\{"to":"a"\}$/m);
     expect(shown).toContain('ECONNREFUSED, attempt 1');
+    expect(shown).toMatch(/^repeats +may run twice$/m);
     const dry = await cli.text('dead', 'requeue', 'emails', '--text', 'econnrefused', '--dry-run');
     expect(dry).toContain('would have requeued 2');
     expect(await queue.getFailedCount()).toBe(3);
