@@ -16,15 +16,16 @@ if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
 local now = clockNow()
 local beats, workers, drains = tag .. ':beats', tag .. ':workers', tag .. ':drains'
 
+-- An order to drain outlives a silence: a worker that was cut off or frozen comes back to it.
 local function forget(worker)
   redis.call('ZREM', beats, worker)
   redis.call('HDEL', workers, worker)
-  redis.call('HDEL', drains, worker)
 end
 
 for _, dead in ipairs(redis.call('ZRANGE', beats, '-inf', now - ARGV[6], 'BYSCORE', 'LIMIT', 0, 100)) do forget(dead) end
 if leaves then
   forget(id)
+  redis.call('HDEL', drains, id)
   return { 'OK', '', now }
 end
 redis.call('ZADD', beats, now, id)

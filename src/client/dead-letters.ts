@@ -70,7 +70,6 @@ export interface DeadChange {
 export interface DeadLetterSource {
   readonly name: string;
   getJob(id: string): Promise<Job | undefined>;
-  getJobs(types: 'failed'[], start?: number, end?: number, asc?: boolean): Promise<(Job | undefined)[]>;
   getJobLogs(id: string): Promise<{ logs: string[] }>;
 }
 
@@ -180,19 +179,24 @@ export class DeadLetters {
     return done;
   }
 
-  /** Page by page, so that a long list is never read at once. */
+  /** Page by page by time of death, not by place: letters leave while this goes on, and none must be passed over for that. */
   async *#walk(filter: DeadFilter): AsyncGenerator<Job> {
     const matches = matcherOf(filter);
-    const seen = new Set<string>();
-    for (let from = 0; ; from += PAGE) {
-      const page = await this.queue.getJobs(['failed'], from, from + PAGE - 1, true);
-      for (const job of page) {
-        // A page may show again what moved up while others left.
-        if (job?.id === undefined || seen.has(job.id)) continue;
-        seen.add(job.id);
-        if (matches(letterOf(job))) yield job;
+    let from = filter.from === undefined ? 0 : parseInstant(filter.from, 'filter.from');
+    let seen = new Set<string>();
+    for (let offset = 0; ; ) {
+      const page = await this.scripts.page(this.queue.name, from, offset, PAGE);
+      const fresh = page.filter(({ id }) => !seen.has(id));
+      for (const job of await Promise.all(fresh.map(({ id }) => this.queue.getJob(id)))) {
+        if (job !== undefined && matches(letterOf(job))) yield job;
       }
       if (page.length < PAGE) return;
+      const last = page.at(-1)?.diedAt ?? from;
+      // More than a page of one millisecond is walked by its places.
+      offset = last === from ? offset + PAGE : 0;
+      const those = page.filter(({ diedAt }) => diedAt === last).map(({ id }) => id);
+      seen = new Set(last === from ? [...seen, ...those] : those);
+      from = last;
     }
   }
 

@@ -35,4 +35,21 @@ export class DeadScripts {
     if (status !== 'OK') throw statusError(status, rest[0] === undefined ? undefined : asText(rest[0]));
     return asList(rest[0]).map((word) => asText(word) as RequeueAnswer);
   }
+
+  /** Up to `limit` letters that died at `from` (ms) or later, the oldest first, without the first `offset` of them. */
+  async page(
+    queue: string,
+    from: number,
+    offset: number,
+    limit: number,
+  ): Promise<{ id: string; diedAt: number }[]> {
+    const { client, base } = this.shard;
+    await this.shard.ready();
+    const failed = `${base}${queue}:failed`;
+    const flat = await client.zrange(failed, from, '+inf', 'BYSCORE', 'LIMIT', offset, limit, 'WITHSCORES');
+    const page: { id: string; diedAt: number }[] = [];
+    for (let i = 0; i < flat.length; i += 2)
+      page.push({ id: flat[i] as string, diedAt: Number(flat[i + 1]) });
+    return page;
+  }
 }

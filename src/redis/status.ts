@@ -132,6 +132,11 @@ const STATUS_ERRORS: Record<string, StatusError> = {
     message: 'a plain BullMQ worker runs it, which hears nothing of this: it goes on to its end',
     todo: 'Run it by Carillon’s Worker, whose handlers get a signal.',
   },
+  IN_FLOW: {
+    code: 'UNSUPPORTED',
+    message: 'it is a child of a BullMQ flow, whose parent waits for it',
+    todo: 'Remove it by BullMQ’s job.remove(), which tells the parent.',
+  },
   FENCED: {
     code: 'FENCED',
     message: 'another instance leads this bucket now',

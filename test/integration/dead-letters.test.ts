@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { DeadLetters } from '../../src/client/dead-letters.js';
 import {
   type DeadNotice,
   type Handlers,
@@ -11,6 +12,7 @@ import {
   Worker,
   type WorkerOptions,
 } from '../../src/index.js';
+import { DeadScripts } from '../../src/redis/dead-scripts.js';
 import { onCleanup } from '../support/cleanup.js';
 import { eventually } from '../support/eventually.js';
 import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
@@ -161,6 +163,34 @@ test('many: dry run first, then by filter, at a rate; what dies again on the way
     code: 'INVALID_OPTION',
     field: 'rate',
   });
+});
+
+test('a walk passes none over, though others leave under its feet', async ({ task }) => {
+  const { queue, worker } = await open(task, failing, { concurrency: 50 });
+  await queue.addBulk(
+    Array.from({ length: 450 }, (_, i) => ({ name: 'mail', data: {}, opts: { jobId: `m${i}` } })),
+  );
+  await dead(queue, 450);
+  await worker.close();
+  const oldest = await queue.dead.list({}, { limit: 150 });
+  let removing: Promise<unknown> | undefined;
+  const source = {
+    name: 'q',
+    getJobLogs: queue.getJobLogs.bind(queue),
+    async getJob(id: string) {
+      const job = await queue.getJob(id);
+      // The first page is read: now others discard what it began with.
+      removing ??= Promise.all(oldest.map((letter) => queue.dead.discard(letter.id)));
+      await removing;
+      return job;
+    },
+  };
+  const letters = new DeadLetters(source, new DeadScripts(queue.backend.shard), 1000);
+  const seen = (await letters.list({}, { limit: 1000 })).map(({ id }) => id);
+  const left = await queue.dead.list({}, { limit: 1000 });
+  expect(left).toHaveLength(300);
+  expect(new Set(seen).size).toBe(seen.length);
+  expect(left.filter(({ id }) => !seen.includes(id))).toEqual([]);
 });
 
 test('two who requeue the same one: one of them does', async ({ task }) => {

@@ -1,4 +1,4 @@
-import { Worker } from 'bullmq';
+import { FlowProducer, Worker } from 'bullmq';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Queue } from '../../src/index.js';
 import { DependencyWorld } from '../support/dependency-world.js';
@@ -328,4 +328,24 @@ test('B58 rescheduled and cancelled within 20 ms of the due time: one run at mos
   expect([...where.rescheduled.values(), ...where.cancelled.values()].every((w) => w !== 'worker')).toBe(
     true,
   );
+});
+
+test('a child of a BullMQ flow is left to BullMQ, whose removal tells the parent', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  const queue = world.queue();
+  const flows = new FlowProducer({ prefix: world.prefix, connection: connectionOf() });
+  onTestFinished(() => flows.close());
+  await flows.add({
+    name: 'sum',
+    queueName: 'q',
+    opts: { jobId: 'sum' },
+    children: [{ name: 'part', queueName: 'q', opts: { jobId: 'part' } }],
+  });
+  await expect(queue.cancel('part')).rejects.toMatchObject({
+    code: 'UNSUPPORTED',
+    message: /child of a BullMQ flow/,
+  });
+  expect(await queue.getJobState('sum')).toBe('waiting-children');
+  await (await queue.getJob('part'))?.remove();
+  expect(await queue.getJobState('sum')).toBe('waiting');
 });

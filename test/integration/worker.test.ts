@@ -452,6 +452,33 @@ test('workers tell that they live, what they handle, and drain when asked', asyn
   await expect(registry.drain('nobody', '')).rejects.toMatchObject({ code: 'NOT_FOUND' });
 });
 
+test('an order to drain outlives a silence of its worker', async ({ task }) => {
+  const { queue } = open(task);
+  const { shard } = queue.backend;
+  const registry = new WorkerRegistry(shard);
+  const facts = (id: string) => ({
+    ...{
+      id,
+      queue: 'q',
+      host: 'h',
+      pid: 1,
+      startedAt: '',
+      concurrency: 1,
+      running: 0,
+      handlers: {},
+      draining: false,
+    },
+  });
+  await registry.beat(facts('cut-off'));
+  await registry.drain('cut-off', 'new kernel');
+  await shard.client.zadd(shard.keys.beats, 1, 'cut-off');
+  await registry.beat(facts('other'));
+  expect((await registry.list()).map(({ id }) => id)).toEqual(['other']);
+  expect(await registry.beat(facts('cut-off'))).toEqual({ drain: { note: 'new kernel' } });
+  await registry.beat(facts('cut-off'), true);
+  expect(await registry.beat(facts('cut-off'))).toEqual({ drain: undefined });
+});
+
 test('a run that lost its lock cannot complete, checkpoint or leave', async ({ task }) => {
   const { queue } = open(task);
   const runs = new RunScripts(queue.backend.shard);
