@@ -95,10 +95,10 @@ describe('each bench runs small and prints its figures', { timeout: 120_000 }, (
       'upsertsPerSecond',
       'dispatchMs',
       'plannedAfterMs',
+      'oneTimeBesideMs',
+      'timesOneTimeBeside',
       'oneTimeMs',
       'timesOneTime',
-      'oneTimeAloneMs',
-      'timesOneTimeAlone',
     ]);
   });
 
