@@ -22,7 +22,7 @@ RUN npm run build
 RUN npm pack --ignore-scripts --pack-destination /tmp \
   && npm install --prefix /opt/carillon --omit=dev --no-audit --no-fund /tmp/carillon-*.tgz \
      "bullmq@$(node -p "require('bullmq/package.json').version")" \
-  && find /opt/carillon -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
+  && find /opt/carillon -type f \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
 
 FROM node:20-bookworm-slim
 COPY --from=build /opt/carillon /opt/carillon

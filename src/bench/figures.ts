@@ -49,7 +49,7 @@ export async function interleaved(
   return {
     carillon: medians(measured.carillon),
     bullmq: medians(measured.bullmq),
-    ratio: round3(median(ratios)),
+    ratio: roundFigure(median(ratios)),
   };
 }
 
@@ -82,13 +82,13 @@ export function percentile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** Three digits say all that a noisy machine can. */
-export function round3(value: number): number {
-  return Number(value.toPrecision(value >= 1000 ? 4 : 3));
+/** A digit more than a noisy machine can say, so that ratios can be held against what they are made of. */
+export function roundFigure(value: number): number {
+  return Number(value.toPrecision(4));
 }
 
 function rounded(figures: Figures): Figures {
-  return Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, round3(value)]));
+  return Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, roundFigure(value)]));
 }
 
 /** Progress, for people: never on standard output, whose last line is the result. */

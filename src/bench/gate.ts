@@ -3,7 +3,7 @@ import { Queue } from '../client/queue.js';
 import { Keys } from '../redis/keys.js';
 import { BenchProcess } from './bench-process.js';
 import type { BenchRedis } from './bench-redis.js';
-import { type OwnResult, round3, say } from './figures.js';
+import { type OwnResult, roundFigure, say } from './figures.js';
 import type { GateReport } from './gate-worker.js';
 import { startScheduler } from './processes.js';
 import { Producer } from './producers.js';
@@ -74,14 +74,14 @@ export async function gate(redis: BenchRedis, jobs: number): Promise<OwnResult> 
       burst: BURST,
       lost: jobs + 2 - report.ran,
       doubled: report.doubled,
-      rateError: round3(Math.abs(mean / RATE - 1)),
-      meanRate: round3(mean),
+      rateError: roundFigure(Math.abs(mean / RATE - 1)),
+      meanRate: roundFigure(mean),
       worstSecond,
       aboveRateAndBurst: Math.max(0, worstSecond - RATE - BURST),
-      urgentMs: round3((report.named.urgent ?? Number.NaN) - (added.urgent ?? 0)),
-      otherTenantMs: round3((report.named.other ?? Number.NaN) - (added.other ?? 0)),
-      rssGrowthMiB: round3((most - rss) / 1024 / 1024),
-      tookMs: round3((await redis.now()) - due),
+      urgentMs: roundFigure((report.named.urgent ?? Number.NaN) - (added.urgent ?? 0)),
+      otherTenantMs: roundFigure((report.named.other ?? Number.NaN) - (added.other ?? 0)),
+      rssGrowthMiB: roundFigure((most - rss) / 1024 / 1024),
+      tookMs: roundFigure((await redis.now()) - due),
     };
   } finally {
     await queue.close();

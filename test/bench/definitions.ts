@@ -1,5 +1,5 @@
 import type { BenchRedis } from '../../src/bench/bench-redis.js';
-import { type BenchResult, type Figures, round3, say } from '../../src/bench/figures.js';
+import { type BenchResult, type Figures, roundFigure, say } from '../../src/bench/figures.js';
 import { startScheduler } from '../../src/bench/processes.js';
 import { tooSlow, until } from '../../src/bench/until.js';
 import { Queue } from '../../src/index.js';
@@ -35,7 +35,9 @@ export async function definitions(redis: BenchRedis, count: number, rounds: numb
       dispatchOfJobs(redis, jobs, firing),
     );
     Object.assign(figures, { oneTimeMs: alone, timesOneTime: (figures.dispatchMs ?? NaN) / alone });
-    const rounded = Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, round3(value)]));
+    const rounded = Object.fromEntries(
+      Object.entries(figures).map(([name, value]) => [name, roundFigure(value)]),
+    );
     return { name: 'definitions', jobs: count, rounds, carillon: rounded, bullmq: {}, ratio: null };
   } finally {
     await jobs.close();

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { BenchRedis } from '../../src/bench/bench-redis.js';
-import { type BenchResult, round3, say } from '../../src/bench/figures.js';
+import { type BenchResult, roundFigure, say } from '../../src/bench/figures.js';
 import { startScheduler } from '../../src/bench/processes.js';
 import { Producer } from '../../src/bench/producers.js';
 
@@ -30,8 +30,8 @@ export async function idle(redis: BenchRedis, jobs: number, rounds: number): Pro
     const all = (await processed()) - before - 1;
     const seconds = (WATCHED * rounds) / 1000;
     const carillon = {
-      commandsSentPerSecond: round3(sent.stop() / seconds),
-      commandsByInfoPerSecond: round3(all / seconds),
+      commandsSentPerSecond: roundFigure(sent.stop() / seconds),
+      commandsByInfoPerSecond: roundFigure(all / seconds),
     };
     return { name: 'idle', jobs, rounds, carillon, bullmq: {}, ratio: null };
   } finally {

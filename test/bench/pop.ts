@@ -1,5 +1,5 @@
 import type { BenchRedis } from '../../src/bench/bench-redis.js';
-import { type BenchResult, median, round3, say } from '../../src/bench/figures.js';
+import { type BenchResult, median, roundFigure, say } from '../../src/bench/figures.js';
 import { Producer } from '../../src/bench/producers.js';
 import { LeaderScripts, type OwnedRange } from '../../src/redis/leader-scripts.js';
 import { Shard } from '../../src/redis/shard.js';
@@ -23,16 +23,16 @@ export async function pop(redis: BenchRedis, jobs: number, rounds: number): Prom
   for (let round = 0; round <= rounds; round++) {
     const a = await few.measure(round);
     const b = await many.measure(round);
-    say(`pair ${round} of ${rounds}: ${round3(a)} and ${round3(b)} µs a job`);
+    say(`pair ${round} of ${rounds}: ${roundFigure(a)} and ${roundFigure(b)} µs a job`);
     if (round === 0) continue;
     ofFew.push(a);
     ofMany.push(b);
   }
   await Promise.all([few.close(), many.close()]);
   const carillon = {
-    microsecondsAt10k: round3(median(ofFew)),
-    microsecondsAtAll: round3(median(ofMany)),
-    growth: round3(median(ofMany.map((cost, i) => cost / (ofFew[i] ?? NaN)))),
+    microsecondsAt10k: roundFigure(median(ofFew)),
+    microsecondsAtAll: roundFigure(median(ofMany)),
+    growth: roundFigure(median(ofMany.map((cost, i) => cost / (ofFew[i] ?? NaN)))),
   };
   return { name: 'pop', jobs, rounds, carillon, bullmq: {}, ratio: null };
 }
