@@ -44,18 +44,28 @@ export function carryTicks(
   return { cur: carried, next: carried !== undefined && next > 0 ? ticks.after(carried.tick) : undefined };
 }
 
-/** The instants that now stand for the local time of a tick that ran: it must not run at them again. */
+/**
+ * The instants that now stand for the local time of a tick that ran: it must not run at them again, nor what comes before
+ * them. One that the clock now skips, and that stands for nothing, has its place just before the change.
+ */
 function repeatsOf(timing: CompiledTiming, old: OffsetSource, last: number): number[] {
   if (last === 0) return [];
-  return localTimesOf(timing, old, last).flatMap(([rule, local]) => instantsOf(rule, local));
+  return localTimesOf(timing, old, last).flatMap(([rule, local]) => {
+    const instants = instantsOf(rule, local);
+    if (instants.length > 0) return instants;
+    const change = placeOf(rule, local);
+    return change === undefined ? [] : [change - 1];
+  });
+}
+
+/** Where a local time stands among the others, also one that the clock skips: by its policy, or at the change. */
+function placeOf(rule: CronRule, local: number): number | undefined {
+  return instantOf({ ...rule, gap: rule.gap === 'shift' ? 'shift' : 'edge' }, local);
 }
 
 /** Just before the instant that now stands for the local time of a pending tick, the first if it had several names. */
 function beforeCarried(timing: CompiledTiming, old: OffsetSource, cur: number): number | undefined {
-  // A local time that the clock now skips still has a place among the others.
-  const placed = localTimesOf(timing, old, cur).map(([rule, local]) =>
-    instantOf({ ...rule, gap: 'shift' }, local),
-  );
+  const placed = localTimesOf(timing, old, cur).map(([rule, local]) => placeOf(rule, local));
   const instants = placed.filter((instant) => instant !== undefined);
   return instants.length === 0 ? undefined : Math.min(...instants) - 1;
 }
