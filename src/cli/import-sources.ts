@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
+import { checkSchedule } from '../domain/check-schedule.js';
 import { isCarillonError } from '../domain/errors.js';
 import { checkScheduleId, identityOf } from '../domain/ids.js';
 import type { Imported } from '../domain/imported.js';
-import { checkSchedule } from '../domain/schedule.js';
 import type { RefusedEntry, WantedEntry } from './apply-changes.js';
 import { refuseArgument } from './failure.js';
 

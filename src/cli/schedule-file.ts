@@ -3,10 +3,11 @@ import { type Document, isMap, isScalar, isSeq, LineCounter, parseDocument } fro
 import { encodeTemplate } from '../client/schedule-template.js';
 import type { WantedSchedule } from '../client/wanted-schedule.js';
 import { rejectUnknown } from '../config/unknown-options.js';
+import { checkSchedule, SCHEDULE_KEYS } from '../domain/check-schedule.js';
 import { DIALECTS, type Dialect, translateExpression } from '../domain/dialect.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { checkQueueName, checkScheduleId, identityOf } from '../domain/ids.js';
-import { checkSchedule, MOST_TAGS, SCHEDULE_KEYS, type ScheduleDefinition } from '../domain/schedule.js';
+import { MOST_TAGS, type ScheduleDefinition } from '../domain/schedule.js';
 import type { WantedEntry } from './apply-changes.js';
 import { YAML_OPTIONS, yamlValue } from './yaml-value.js';
 

@@ -1,7 +1,8 @@
 import { fromBullmqPattern } from '../domain/bullmq-pattern.js';
+import { checkSchedule } from '../domain/check-schedule.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { checkScheduleId, identityOf } from '../domain/ids.js';
-import { checkSchedule, type ScheduleDefinition, type StoredPolicies } from '../domain/schedule.js';
+import type { ScheduleDefinition, StoredPolicies } from '../domain/schedule.js';
 import { type Difference, differences, writtenSchedule } from '../domain/written-schedule.js';
 import { decodeOptions } from '../queue/job-json.js';
 import { MoveScripts } from '../redis/move-scripts.js';

@@ -1,6 +1,7 @@
 import { checkObject, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
-import { checkSchedule, type StoredPolicies } from '../domain/schedule.js';
+import { checkSchedule } from '../domain/check-schedule.js';
+import type { StoredPolicies } from '../domain/schedule.js';
 import type { ScheduleInfo } from './schedule-info.js';
 
 /** BullMQ's own form of a schedule: the second argument of `upsertJobScheduler`. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { forecastTimers, type LoadForecastOptions } from '../../src/client/forecast.js';
-import { checkSchedule, type ScheduleDefinition } from '../../src/domain/schedule.js';
+import { checkSchedule } from '../../src/domain/check-schedule.js';
+import type { ScheduleDefinition } from '../../src/domain/schedule.js';
 import { DueCounts } from '../../src/redis/due-counts.js';
 import { aSchedule, jobs } from '../support/builders.js';
 import { NOW, Spine } from '../support/spine.js';

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { checkSchedule } from '../../src/domain/check-schedule.js';
 import { forecast } from '../../src/domain/forecast.js';
 import type { ForecastDefinition } from '../../src/domain/forecast-groups.js';
-import { checkSchedule, compileStored, type ScheduleDefinition } from '../../src/domain/schedule.js';
+import { compileStored, type ScheduleDefinition } from '../../src/domain/schedule.js';
 
 /** Forecasts against a count of every tick of every schedule by itself. */
 const MINUTE = 60_000;

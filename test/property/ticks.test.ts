@@ -1,11 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import {
-  checkSchedule,
-  compileStored,
-  type ScheduleDefinition,
-  type StoredPolicies,
-} from '../../src/domain/schedule.js';
+import { checkSchedule } from '../../src/domain/check-schedule.js';
+import { compileStored, type ScheduleDefinition, type StoredPolicies } from '../../src/domain/schedule.js';
 import { type PlannedTick, type TickState, Ticks } from '../../src/domain/ticks.js';
 
 const IDENTITY = 'q:s';

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { checkSchedule } from '../../../src/domain/check-schedule.js';
 import { type ForecastOptions, forecast, type LoadForecast } from '../../../src/domain/forecast.js';
 import type { ForecastDefinition } from '../../../src/domain/forecast-groups.js';
 import { jitterFor } from '../../../src/domain/jitter.js';
-import { checkSchedule, compileStored, type ScheduleDefinition } from '../../../src/domain/schedule.js';
+import { compileStored, type ScheduleDefinition } from '../../../src/domain/schedule.js';
 
 const MINUTE = 60_000;
 const HOUR = 3_600_000;

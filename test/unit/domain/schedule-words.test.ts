@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { checkSchedule, type ScheduleDefinition } from '../../../src/domain/schedule.js';
+import { checkSchedule } from '../../../src/domain/check-schedule.js';
+import type { ScheduleDefinition } from '../../../src/domain/schedule.js';
 import { latenessWords, policyWords } from '../../../src/domain/schedule-words.js';
 
 function words(over: Partial<ScheduleDefinition>): string[] {

@@ -1,11 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { checkSchedule } from '../../../src/domain/check-schedule.js';
 import { isCarillonError } from '../../../src/domain/errors.js';
-import {
-  checkSchedule,
-  compileStored,
-  type ScheduleDefinition,
-  timingText,
-} from '../../../src/domain/schedule.js';
+import { compileStored, type ScheduleDefinition, timingText } from '../../../src/domain/schedule.js';
 
 const SEED = 'q:s';
 const T0 = Date.parse('2027-01-15T08:00:00Z');

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { checkSchedule } from '../../../src/domain/check-schedule.js';
 import { type CompiledTiming, latestTime } from '../../../src/domain/fire-times.js';
 import { jitterFor } from '../../../src/domain/jitter.js';
-import { checkSchedule, compileStored, type ScheduleDefinition } from '../../../src/domain/schedule.js';
+import { compileStored, type ScheduleDefinition } from '../../../src/domain/schedule.js';
 import { type Resolution, type Served, type TickState, Ticks } from '../../../src/domain/ticks.js';
 
 const IDENTITY = 'q:s';

@@ -1,10 +1,6 @@
 import { expect, test } from 'vitest';
-import {
-  checkSchedule,
-  SCHEDULE_KEYS,
-  type ScheduleDefinition,
-  type StoredPolicies,
-} from '../../../src/domain/schedule.js';
+import { checkSchedule, SCHEDULE_KEYS } from '../../../src/domain/check-schedule.js';
+import type { ScheduleDefinition, StoredPolicies } from '../../../src/domain/schedule.js';
 import { differences, writtenSchedule } from '../../../src/domain/written-schedule.js';
 
 /** Definitions that together use every option. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { checkSchedule } from '../../../../src/domain/check-schedule.js';
 import { type ExportableSchedule, exportCrontab } from '../../../../src/domain/export-crontab.js';
 import { importCrontab } from '../../../../src/domain/import-crontab.js';
 import type { ImportedSchedule } from '../../../../src/domain/imported.js';
-import { checkSchedule } from '../../../../src/domain/schedule.js';
 import { readCsv, readData } from '../corpus.js';
 
 const files = [...new Set(readCsv('corpus/crontabs/expected-lines.csv').map((row) => `${row.file}`))];

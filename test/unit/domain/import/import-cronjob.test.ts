@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { checkSchedule } from '../../../../src/domain/check-schedule.js';
 import { compileSchedule, nextFireTimes } from '../../../../src/domain/fire-times.js';
 import { importCronJob } from '../../../../src/domain/import-cronjob.js';
 import type { ImportedSchedule } from '../../../../src/domain/imported.js';
 import { kubernetesSchedule } from '../../../../src/domain/kubernetes-cron.js';
-import { checkSchedule } from '../../../../src/domain/schedule.js';
 import { readCsv, readData } from '../corpus.js';
 
 const rows = readCsv('corpus/k8s/expected.csv');

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { checkSchedule } from '../../../../src/domain/check-schedule.js';
 import { checkScheduleId } from '../../../../src/domain/ids.js';
 import { type CrontabImportOptions, importCrontab } from '../../../../src/domain/import-crontab.js';
 import type { ImportedSchedule, RefusedImport } from '../../../../src/domain/imported.js';
-import { checkSchedule } from '../../../../src/domain/schedule.js';
 import { readCsv, readData } from '../corpus.js';
 
 const rows = readCsv('corpus/crontabs/expected-lines.csv').filter((row) =>
