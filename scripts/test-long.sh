@@ -35,6 +35,6 @@ CARILLON_TEST_NESTJS="$NEST" npx vitest run --project contract nestjs </dev/null
 # The fault tests at full size: a herd of 100,000 killed in the middle, 200,000 overdue, a million pending, an hour of
 # schedules of every second, etcd's majority gone for 30 s and for three minutes.
 echo '== faults at full size'
-CARILLON_LONG=1 npx vitest run --project cluster --project fault </dev/null
+CARILLON_LONG=1 npx vitest run --project cluster --project fault --project alone </dev/null
 
 echo '== test-long: ok'

@@ -22,8 +22,11 @@ function expectRatio({ carillon, bullmq, ratio }: BenchResult, figure: string): 
   expect((ratio ?? NaN) / ((carillon[figure] ?? NaN) / (bullmq[figure] ?? NaN))).toBeCloseTo(1, 2);
 }
 
-/** Small runs, so that the benches cannot rot. What they measure here depends on what else the machine does. */
-describe('each bench runs small and prints its figures', { timeout: 120_000 }, () => {
+/**
+ * Small runs, so that the benches cannot rot. What they measure here depends on what else the machine does, and most of
+ * their time is waiting: several run at once.
+ */
+describe.concurrent('each bench runs small and prints its figures', { timeout: 120_000 }, () => {
   test('submit', async () => {
     expectRatio(await run('submit', 2000), 'jobsPerSecond');
   });
