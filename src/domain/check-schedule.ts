@@ -65,6 +65,32 @@ const POLICY_KEYS = [
   'onParentSkipped',
   'tags',
 ] as const;
+const PAUSING =
+  'a definition does not pause; call pause() or resume() of the schedule, or `carillon schedules pause`';
+const RUNS = 'it is of the runs; write it into the template, the argument after the definition';
+/** What people look for in a definition, and where it is. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    [
+      'paused',
+      'pause',
+      'suspended',
+      'suspend',
+      'enabled',
+      'disabled',
+      'active',
+      'state',
+      'status',
+      'note',
+    ].map((word) => [word, PAUSING]),
+  ),
+  ...Object.fromEntries(
+    ['name', 'data', 'opts', 'options', 'payload', 'attempts', 'backoff', 'priority', 'template'].map(
+      (word) => [word, RUNS],
+    ),
+  ),
+};
+
 /** Every option of a schedule, for messages about unknown ones. */
 export const SCHEDULE_KEYS: readonly string[] = [...TIMING_KEYS, ...POLICY_KEYS];
 
@@ -180,6 +206,9 @@ function checkTimes(given: Record<string, unknown>, seed: string): CompiledTimin
   );
   const compiled = compileSchedule(timing as TimingDefinition, { seed, createdAt: 0 });
   if (unknown === undefined) return compiled;
+  const elsewhere = Object.hasOwn(ELSEWHERE, unknown) ? ELSEWHERE[unknown] : undefined;
+  if (elsewhere !== undefined)
+    throw invalid(unknown, given[unknown], 'is no option of a schedule', elsewhere);
   const meant = nearestWord(unknown, SCHEDULE_KEYS);
   throw invalid(
     unknown,

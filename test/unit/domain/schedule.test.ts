@@ -104,6 +104,21 @@ describe('bad input', () => {
     expect(error.todo).toContain(meant);
   });
 
+  test.each(['paused', 'enabled', 'suspend', 'state'])('%s is told how a schedule is paused', (given) => {
+    const error = errorOf({ ...daily, [given]: true });
+    expect(error).toMatchObject({ code: 'INVALID_OPTION', field: given });
+    expect(error.message).toContain('pause()');
+    expect(error.message).toContain('carillon schedules pause');
+    expect(error.message).not.toContain('did you mean');
+  });
+
+  test.each(['name', 'data', 'opts', 'attempts'])('%s is told to be of the template', (given) => {
+    const error = errorOf({ ...daily, [given]: 5 });
+    expect(error).toMatchObject({ code: 'INVALID_OPTION', field: given });
+    expect(error.message).toContain('template');
+    expect(error.message).not.toContain('did you mean');
+  });
+
   test('an unknown option like no other is told all there are', () => {
     expect(errorOf({ ...daily, frequency: 1 }).todo).toContain('cron, crons, pattern, every');
   });
