@@ -29,6 +29,7 @@ export type { JobOptions } from './client/job-options.js';
 export type { ParentJob, ParentOptions } from './client/job-parents.js';
 export type { BulkJob } from './client/producer.js';
 export { Queue, type QueueOptions } from './client/queue.js';
+export type { ScheduleDefinitionChange, UpdatedSchedule } from './client/schedule-change.js';
 export type { ScheduleDescription, ScheduleRunRow } from './client/schedule-description.js';
 export type { ScheduleFilter } from './client/schedule-filter.js';
 export type { BackfillRange, ScheduleHandle } from './client/schedule-handle.js';
@@ -49,6 +50,7 @@ export type { LoadForecast, QueueLoad } from './domain/forecast.js';
 export type { Contributor, FlattenedPeak, Peak } from './domain/forecast-peaks.js';
 export type { PreviewedTime } from './domain/preview.js';
 export type { ScheduleDefinition } from './domain/schedule.js';
+export type { Difference as ScheduleDifference } from './domain/written-schedule.js';
 export {
   claimEffect,
   type EffectTransaction,

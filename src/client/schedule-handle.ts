@@ -10,6 +10,13 @@ import { MAX_WAITING_RUNS, type ScheduleRecord } from '../redis/record.js';
 import { newRequestId, requestHash } from '../redis/request-id.js';
 import { checkRequestId } from './job-options.js';
 import {
+  changedPolicies,
+  changedTemplate,
+  differencesOf,
+  type ScheduleDefinitionChange,
+  type UpdatedSchedule,
+} from './schedule-change.js';
+import {
   describeWhole,
   joinOutcomes,
   type ScheduleDescription,
@@ -17,7 +24,8 @@ import {
 } from './schedule-description.js';
 import { describeSchedule, type ScheduleInfo } from './schedule-info.js';
 import { scheduleNotFound } from './schedule-not-found.js';
-import type { SchedulesPort } from './schedules-port.js';
+import type { SchedulesPort, ScheduleTemplate } from './schedules-port.js';
+import { storeSchedule } from './store-schedule.js';
 
 /** Sent again with each repeat of the same change, which then has its effect once. */
 interface ChangeOptions {
@@ -40,7 +48,7 @@ export interface BackfillRange extends ChangeOptions {
 const LONGEST_NOTE = 500;
 
 /** One schedule of a queue, by its id. */
-export class ScheduleHandle {
+export class ScheduleHandle<Data = unknown, Name extends string = string, Opts = unknown> {
   constructor(
     private readonly port: SchedulesPort,
     readonly id: string,
@@ -74,6 +82,44 @@ export class ScheduleHandle {
     const timing = await this.#compile(policies, record);
     const identity = identityOf(this.port.queueName, this.id);
     return previewTicks(timing, policies, identity, Math.max(now, record.last), Math.min(count, left));
+  }
+
+  /**
+   * Changes what is named here and keeps all else: the definition's options, and the parts of the template. The whole is
+   * checked before anything is written; what others change in the meantime is kept too. Pending ticks move only when the
+   * times become others, as with `upsert`: nothing fires in retrospect, a paused schedule stays paused, and other times
+   * start again one that has ended or was suspended.
+   * @param changes see {@link ScheduleDefinitionChange}: what is left out stays, `null` takes an option away.
+   * @param template each part that is given replaces the old one whole; options are over the queue's defaults.
+   * @param options.dryRun only tells what would be; nothing is written.
+   * @returns the schedule after it, and what became otherwise.
+   * @throws CarillonError NOT_FOUND, CONFLICT, and as `upsert`; nothing was written, unless the code is
+   *   REDIS_UNAVAILABLE: then repeat the call, with the same `requestId`.
+   */
+  async update(
+    changes: ScheduleDefinitionChange,
+    template: ScheduleTemplate<Data, Name, Opts> = {},
+    options: ChangeOptions & { dryRun?: boolean } = {},
+  ): Promise<UpdatedSchedule> {
+    const { queueName } = this.port;
+    const encode = (given: ScheduleTemplate) => this.port.encodeTemplate(this.id, given);
+    const { before, after } = await storeSchedule(
+      this.port,
+      this.id,
+      ({ record }) => {
+        if (record?.kind !== 'schedule') throw scheduleNotFound(queueName, this.id);
+        return {
+          policies: changedPolicies(record, changes, identityOf(queueName, this.id)),
+          template: changedTemplate(record, template, encode),
+        };
+      },
+      options,
+    );
+    const info = describeSchedule(queueName, this.id, after);
+    return {
+      ...info,
+      differences: differencesOf(describeSchedule(queueName, this.id, before ?? after), info),
+    };
   }
 
   /**

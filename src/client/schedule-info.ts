@@ -56,7 +56,8 @@ export function describeSchedule(queueName: string, id: string, record: Schedule
   };
 }
 
-function readOptions(text: string): Record<string, unknown> {
+/** The options of a template, as people write them. */
+export function readOptions(text: string): Record<string, unknown> {
   if (text === '') return {};
   const { attempts, ...rest } = decodeOptions(text);
   // BullMQ stores a default that nobody wrote.

@@ -1,7 +1,5 @@
-import { setTimeout } from 'node:timers/promises';
 import { checkInteger, refuse } from '../config/check.js';
 import { BUCKETS } from '../domain/buckets.js';
-import type { CalendarSet } from '../domain/calendar.js';
 import { checkSchedule } from '../domain/check-schedule.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { calendarsOf } from '../domain/exclusions-definition.js';
@@ -14,17 +12,15 @@ import { checkRequestId } from './job-options.js';
 import { checkFilter, matcherOf, type ScheduleFilter } from './schedule-filter.js';
 import { ScheduleHandle } from './schedule-handle.js';
 import { describeSchedule, type ScheduleInfo } from './schedule-info.js';
-import { previewWrite, writeOf } from './schedule-write.js';
+import { previewWrite } from './schedule-write.js';
 import type { SchedulesPort, ScheduleTemplate } from './schedules-port.js';
+import { storeSchedule } from './store-schedule.js';
 
 export interface UpsertOptions {
   /** Sent again with each repeat of the same change. */
   requestId?: string;
 }
 
-/** Writers of one schedule who meet rest before they try again, each a little longer than before, by chance. */
-const TRIES = 20;
-const LONGEST_REST = 100;
 const PAGE = 200;
 
 /** How schedules are changed that a filter means. */
@@ -69,7 +65,8 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
   constructor(private readonly port: SchedulesPort) {}
 
   /**
-   * Creates a schedule, or makes the one of that id what the definition says. An upsert that changes nothing moves
+   * Creates a schedule, or makes the one of that id what the definition says and nothing else: what is left out goes back
+   * to its default ({@link ScheduleHandle.update} keeps it). An upsert that changes nothing moves
    * nothing; one that changes only policies or the template leaves pending ticks where they are. One that changes
    * times also starts a schedule again that has ended or was suspended; a paused one stays paused.
    * @throws CarillonError INVALID_OPTION, INVALID_CRON, INVALID_TIME_ZONE, INVALID_DURATION, INVALID_ID, UNSUPPORTED,
@@ -105,7 +102,7 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
   }
 
   /** The handle of a schedule, whether it exists or not: nothing is read yet. @throws CarillonError INVALID_ID */
-  get(id: string): ScheduleHandle {
+  get(id: string): ScheduleHandle<Data, Name, Opts> {
     return new ScheduleHandle(this.port, checkScheduleId(id));
   }
 
@@ -167,18 +164,6 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
     return results;
   }
 
-  /** A calendar that changed while a schedule was written may have passed it over. */
-  async #followCalendars(names: readonly string[], used: CalendarSet): Promise<void> {
-    if (names.length === 0) return;
-    const now = await this.port.calendars.named(names);
-    for (const name of names) {
-      const version = now.get(name)?.version;
-      if (version !== undefined && version !== used.get(name)?.version) {
-        await this.port.calendars.settle(name, version);
-      }
-    }
-  }
-
   /** One schedule's refusal does not stop the others. */
   async #changeOne(
     verb: ChangeVerb,
@@ -204,47 +189,18 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
     template: ScheduleTemplate,
     options: UpsertOptions & { judge?: (now: number) => void } = {},
   ): Promise<ScheduleInfo> {
-    const { jobs, scripts, queueName } = this.port;
-    const requestId = options.requestId === undefined ? newRequestId() : checkRequestId(options.requestId);
     const encoded = this.port.encodeTemplate(id, template);
-    for (let attempt = 0; attempt < TRIES; attempt++) {
-      if (attempt > 0) await setTimeout(Math.random() * Math.min(LONGEST_REST, 2 ** attempt));
-      const { now, record, last: spentLast } = await jobs.get(queueName, id);
-      if (record?.kind === 'job') throw idInUse(id);
-      options.judge?.(now);
-      const names = [...calendarsOf(policies.exclude), ...calendarsNamed(record)];
-      const calendars = await this.port.calendars.named(names);
-      const write = writeOf(identityOf(queueName, id), policies, encoded, {
-        now,
-        record,
-        spentLast,
-        calendars,
-      });
-      if (write === undefined) return describeSchedule(queueName, id, record as ScheduleRecord);
-      const written = await scripts.upsert(queueName, id, write, requestId);
-      if (written.status !== 'OK') continue;
-      await this.#followCalendars(names, calendars);
-      return describeSchedule(queueName, id, written.record);
-    }
-    throw new CarillonError(
-      'CONFLICT',
-      `the schedule ${id} was changed by others ${TRIES} times while it was being written`,
-      {
-        field: 'scheduleId',
-        given: id,
-        todo: 'Write a schedule from one place; repeat the call.',
-        retryable: true,
+    const { after } = await storeSchedule(
+      this.port,
+      id,
+      ({ now, record }) => {
+        if (record?.kind === 'job') throw idInUse(id);
+        options.judge?.(now);
+        return { policies, template: encoded };
       },
+      options,
     );
-  }
-}
-
-/** The calendars that a stored definition names; none where it cannot be read. */
-function calendarsNamed(record: ScheduleRecord | undefined): string[] {
-  try {
-    return calendarsOf((JSON.parse(record?.policies ?? '{}') as StoredPolicies).exclude);
-  } catch {
-    return [];
+    return describeSchedule(this.port.queueName, id, after);
   }
 }
 

@@ -6,7 +6,14 @@ import type {
   QueueOptions,
 } from 'bullmq';
 import { expect, expectTypeOf, test } from 'vitest';
-import { type Job, type JobOptions, Queue } from '../../src/index.js';
+import {
+  type Job,
+  type JobOptions,
+  Queue,
+  type ScheduleDefinitionChange,
+  type ScheduleDifference,
+  type UpdatedSchedule,
+} from '../../src/index.js';
 import { onCleanup } from '../support/cleanup.js';
 import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
 import { connection } from './twins.js';
@@ -56,4 +63,32 @@ test('our types stand where BullMQ’s stood', async ({ task }) => {
   expectTypeOf(sent.name).toEqualTypeOf<'send'>();
   // @ts-expect-error: the payload of another name
   expectTypeOf(() => named.add('send', 5)).toBeFunction();
+});
+
+test('a change of a schedule: any option, null where there is a default, the queue’s own payload', async ({
+  task,
+}) => {
+  const queue = new Queue<Mail, number, 'send' | 'drop'>('q', {
+    connection: sharedRedisUrl(),
+    prefix: namespaceFor(task),
+  });
+  onCleanup('queue', () => queue.close());
+  await queue.schedules.upsert('s', { cron: '@daily', missed: 'skip', jitter: '1m' });
+  const handle = queue.schedules.get('s');
+  const changes: ScheduleDefinitionChange = { jitter: null, tags: null, tz: 'Europe/London' };
+  const updated: UpdatedSchedule = await handle.update(changes, { name: 'send', data: { to: 'ann' } });
+  expect(updated.differences.map(({ option }: ScheduleDifference) => option)).toEqual([
+    'tz',
+    'jitter',
+    'name',
+    'data',
+  ]);
+  // @ts-expect-error: every schedule says what becomes of missed ticks
+  expectTypeOf(() => handle.update({ missed: null })).toBeFunction();
+  // @ts-expect-error: every schedule fires
+  expectTypeOf(() => handle.update({ cron: null })).toBeFunction();
+  // @ts-expect-error: no option of a schedule
+  expectTypeOf(() => handle.update({ paused: true })).toBeFunction();
+  // @ts-expect-error: a payload of another type
+  expectTypeOf(() => handle.update({}, { data: { too: 'ann' } })).toBeFunction();
 });

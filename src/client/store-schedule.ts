@@ -1,0 +1,112 @@
+import { setTimeout } from 'node:timers/promises';
+import type { CalendarSet } from '../domain/calendar.js';
+import { CarillonError } from '../domain/errors.js';
+import { calendarsOf } from '../domain/exclusions-definition.js';
+import { identityOf } from '../domain/ids.js';
+import type { StoredPolicies } from '../domain/schedule.js';
+import type { JobRecord, ScheduleRecord } from '../redis/record.js';
+import { newRequestId } from '../redis/request-id.js';
+import type { ScheduleWrite } from '../redis/schedule-scripts.js';
+import { checkRequestId } from './job-options.js';
+import { type EncodedTemplate, writeOf } from './schedule-write.js';
+import type { SchedulesPort } from './schedules-port.js';
+
+/** Writers of one schedule who meet rest before they try again, each a little longer than before, by chance. */
+const TRIES = 20;
+const LONGEST_REST = 100;
+
+/** What a schedule is to be. */
+export interface Wanted {
+  policies: StoredPolicies;
+  template: EncodedTemplate;
+}
+
+/** A schedule as it stood, and as it stands now. */
+export interface Stored {
+  before: ScheduleRecord | undefined;
+  after: ScheduleRecord;
+}
+
+/**
+ * Reads a schedule, has it said what it is to be, and stores that by compare-and-set; all of it again when somebody else
+ * wrote it in between, so that no edit is lost.
+ * @param wantedOf is asked anew for each reading; what it throws ends the call. It refuses a one-time job.
+ * @param options.dryRun only tells what would become of a schedule that there is; nothing is written.
+ * @throws CarillonError CONFLICT when others were first each time; what the script refuses
+ */
+export async function storeSchedule(
+  port: SchedulesPort,
+  id: string,
+  wantedOf: (read: { now: number; record: JobRecord | ScheduleRecord | undefined }) => Wanted,
+  options: { requestId?: string; dryRun?: boolean },
+): Promise<Stored> {
+  const { jobs, scripts, queueName } = port;
+  const requestId = options.requestId === undefined ? newRequestId() : checkRequestId(options.requestId);
+  for (let attempt = 0; attempt < TRIES; attempt++) {
+    if (attempt > 0) await setTimeout(Math.random() * Math.min(LONGEST_REST, 2 ** attempt));
+    const read = await jobs.get(queueName, id);
+    const { policies, template } = wantedOf(read);
+    const before = read.record as ScheduleRecord | undefined;
+    const names = [...calendarsOf(policies.exclude), ...calendarsNamed(before)];
+    const calendars = await port.calendars.named(names);
+    const write = writeOf(identityOf(queueName, id), policies, template, {
+      now: read.now,
+      record: before,
+      spentLast: read.last,
+      calendars,
+    });
+    if (write === undefined) return { before, after: before as ScheduleRecord };
+    if (options.dryRun) return { before, after: asWritten(before as ScheduleRecord, write) };
+    const written = await scripts.upsert(queueName, id, write, requestId);
+    if (written.status !== 'OK') continue;
+    await followCalendars(port, names, calendars);
+    return { before, after: written.record };
+  }
+  throw new CarillonError(
+    'CONFLICT',
+    `the schedule ${id} was changed by others ${TRIES} times while it was being written`,
+    {
+      field: 'scheduleId',
+      given: id,
+      todo: 'Write a schedule from one place; repeat the call.',
+      retryable: true,
+    },
+  );
+}
+
+/** A record as the script would leave it, as far as people see it. */
+function asWritten(before: ScheduleRecord, write: ScheduleWrite): ScheduleRecord {
+  const { policies, name, data, opts, priority, lifo } = write;
+  const after = { ...before, policies, name, data, opts, priority, lifo };
+  if (write.keepTicks) return after;
+  const { cur, curFire, next, nextFire, anchor } = write;
+  const isPaused = before.state === 'paused';
+  const ends = write.ends && before.waiting.length === 0;
+  const state = ends ? 'ended' : isPaused ? 'paused' : 'scheduled';
+  return { ...after, cur, curFire, next, nextFire, anchor, state, note: isPaused ? before.note : undefined };
+}
+
+/** A calendar that changed while a schedule was written may have passed it over. */
+async function followCalendars(
+  port: SchedulesPort,
+  names: readonly string[],
+  used: CalendarSet,
+): Promise<void> {
+  if (names.length === 0) return;
+  const now = await port.calendars.named(names);
+  for (const name of names) {
+    const version = now.get(name)?.version;
+    if (version !== undefined && version !== used.get(name)?.version) {
+      await port.calendars.settle(name, version);
+    }
+  }
+}
+
+/** The calendars that a stored definition names; none where it cannot be read. */
+function calendarsNamed(record: ScheduleRecord | undefined): string[] {
+  try {
+    return calendarsOf((JSON.parse(record?.policies ?? '{}') as StoredPolicies).exclude);
+  } catch {
+    return [];
+  }
+}
