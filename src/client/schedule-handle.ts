@@ -36,6 +36,7 @@ interface ChangeOptions {
 /** Which ticks of the past run, and how. */
 export interface BackfillRange extends ChangeOptions {
   from: Instant;
+  /** Not later than now. */
   to: Instant;
   /** `bufferAll` (the default) runs one at a time, `allow` as many beside each other as `maxOpenRuns` lets. */
   overlap?: 'bufferAll' | 'allow';
@@ -46,6 +47,8 @@ export interface BackfillRange extends ChangeOptions {
 }
 
 const LONGEST_NOTE = 500;
+/** A host's clock may be so far ahead of Redis', ms: its `new Date()` is now. */
+const CLOCKS_APART = 1000;
 
 /** One schedule of a queue, by its id. */
 export class ScheduleHandle<Data = unknown, Name extends string = string, Opts = unknown> {
@@ -183,7 +186,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
   /**
    * Runs ticks of the past. One that ran before, as far as the ledger or BullMQ remembers, is left out, and so are those
    * that the schedule has yet to judge by itself.
-   * @param range both ends included.
+   * @param range both ends included. A `to` of up to a second after Redis' time counts as now: hosts' clocks differ.
    * @returns the ticks that run, in order; for a request that is sent again, all of the span.
    * @throws CarillonError NOT_FOUND, INVALID_OPTION for more than 1,000 ticks, QUOTA when 1,000 runs wait
    */
@@ -191,7 +194,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
     const from = parseInstant(range.from, 'from');
     const to = parseInstant(range.to, 'to');
     const { record, now } = await this.#read();
-    if (to < from || to > now) {
+    if (to < from || to > now + CLOCKS_APART) {
       throw new CarillonError('INVALID_OPTION', 'to must lie between from and now', {
         field: 'to',
         given: range.to,
@@ -200,8 +203,9 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
     }
     const policies = JSON.parse(record.policies) as StoredPolicies;
     const timing = await this.#compile(policies, record);
+    const last = Math.min(to, now);
     const ticks: number[] = [];
-    for (let tick = timing.next(from - 1); tick !== undefined && tick <= to; tick = timing.next(tick)) {
+    for (let tick = timing.next(from - 1); tick !== undefined && tick <= last; tick = timing.next(tick)) {
       ticks.push(tick);
       if (ticks.length > MAX_WAITING_RUNS) {
         throw new CarillonError('INVALID_OPTION', `the span holds more than ${MAX_WAITING_RUNS} ticks`, {

@@ -66,6 +66,18 @@ describe('backfill', () => {
     },
   );
 
+  test('a to of up to a second after Redis’ time counts as now, and runs no tick that is to come', async ({
+    task,
+  }) => {
+    const world = await ScheduleWorld.at(at('12:59:59.500'), task);
+    await world.schedules.upsert('s', hourly);
+    const s = world.schedules.get('s');
+    const until = (time: string) => s.backfill({ from: at('11:30:00'), to: at(time), dryRun: true });
+    expect(iso(await until('13:00:00.500'))).toEqual([at('12:00:00')]);
+    expect(await s.backfill({ from: at('13:00:00'), to: at('13:00:00.100'), dryRun: true })).toEqual([]);
+    await expect(until('13:00:00.501')).rejects.toMatchObject({ code: 'INVALID_OPTION', field: 'to' });
+  });
+
   test('what ran before does not run again, as the ledger remembers; rerun runs it under another id', async ({
     task,
   }) => {
