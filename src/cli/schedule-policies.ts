@@ -1,10 +1,10 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { ScheduleDefinition } from '../domain/schedule.js';
 import { durationArgument, integerArgument } from './arguments.js';
 
 /** The flags that say what becomes of a schedule's ticks; words are checked by the domain. */
 export interface PolicyFlags {
-  missed: ScheduleDefinition['missed'];
+  missed?: ScheduleDefinition['missed'];
   grace?: string;
   jitter?: string;
   catchupWindow?: string;
@@ -23,9 +23,14 @@ export interface PolicyFlags {
 }
 
 /** Adds the flags of {@link PolicyFlags} to a command. */
-export function addPolicyOptions(command: Command): Command {
+export function addPolicyOptions(command: Command, missed: 'required' | 'optional'): Command {
   return command
-    .requiredOption('--missed <policy>', 'what becomes of ticks that nobody served: skip, latest or all')
+    .addOption(
+      new Option(
+        '--missed <policy>',
+        'what becomes of ticks that nobody served: skip, latest or all',
+      ).makeOptionMandatory(missed === 'required'),
+    )
     .option('--grace <duration>', 'how late a tick may be and still fire as if on time (default: 30s)')
     .option('--jitter <duration>', 'spread fire times by up to this')
     .option('--catchup-window <duration>', 'latest and all run no tick older than this (default: 1d)')
@@ -54,7 +59,7 @@ export function addPolicyOptions(command: Command): Command {
 }
 
 /** The same as a definition has it. @throws CarillonError INVALID_OPTION, INVALID_DURATION */
-export function toPolicies(flags: PolicyFlags): Omit<ScheduleDefinition, 'cron' | 'every'> {
+export function toPolicies(flags: PolicyFlags): Partial<ScheduleDefinition> {
   const duration = (field: string, text: string | undefined) =>
     text === undefined ? undefined : durationArgument(text, field);
   const count = (field: string, text: string | undefined, min: number, max: number) =>

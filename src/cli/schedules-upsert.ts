@@ -1,51 +1,76 @@
 import type { Command } from 'commander';
-import { dataArgument, objectArgument } from './arguments.js';
+import type { ScheduleInfo } from '../client/schedule-info.js';
+import type { ScheduleChange, WantedSchedule } from '../client/wanted-schedule.js';
+import { checkSchedule } from '../domain/check-schedule.js';
+import { checkScheduleId, identityOf } from '../domain/ids.js';
+import type { ScheduleDefinition } from '../domain/schedule.js';
+import { namespaceIsThere } from './apply-changes.js';
 import { withQueue } from './connect.js';
-import { addExclusionOptions, type ExclusionFlags, toExclusions } from './exclusion-flags.js';
-import { away, plain, printJson, printLine, remark, utc } from './output.js';
-import { addPolicyOptions, type PolicyFlags, toPolicies } from './schedule-policies.js';
-import { addTimingOptions, type TimingFlags, timingText, toDefinition } from './schedule-timing.js';
-import { settingsOf } from './settings.js';
+import { printJson, printLine, remark } from './output.js';
+import { printDifferences, remarkDryRun, scheduleLine } from './print-schedule.js';
+import { addScheduleOptions, namedBy, type ScheduleFlags } from './schedule-flags.js';
+import { type Settings, settingsOf } from './settings.js';
 
-const EXAMPLES = `
+const HELP = `
+What is not said here goes back to its default, also of a schedule that exists: the lines below the first say what became
+otherwise. \`schedules update\` changes what is named and keeps the rest.
+
 Examples:
   carillon schedules upsert billing nightly --cron '30 2 * * *' --tz Europe/London --missed latest
   carillon schedules upsert health ping --every 15m --missed skip --name ping --data '{"url":"https://example.com"}'
   carillon schedules upsert billing hourly --cron '@hourly' --missed all --max-catchup 24 --overlap bufferOne`;
 
-interface UpsertFlags extends TimingFlags, PolicyFlags, ExclusionFlags {
-  name?: string;
-  data?: string;
-  dataFile?: string;
-  opts?: string;
-  requestId?: string;
-}
+/** One of these takes the place of another: none was forgotten. */
+const SOURCES = ['cron', 'crons', 'every'];
 
 /** `carillon schedules upsert`. */
 export function addUpsert(schedules: Command): void {
-  addExclusionOptions(addPolicyOptions(addTimingOptions(schedules.command('upsert <queue> <id>'))))
+  addScheduleOptions(schedules.command('upsert <queue> <id>'), 'required')
     .description('create a schedule, or make the one of that id what is said here')
-    .option('--name <text>', 'the name of each run (default: the schedule’s id)')
-    .option('--data <json>', 'the payload of each run (default: {})')
-    .option('--data-file <path>', 'the payload from a file; - is standard input')
-    .option('--opts <json>', 'BullMQ’s options of each run: attempts, backoff, …')
-    .option('--request-id <text>', 'names this call: repeated with the same id it has its effect once')
-    .addHelpText('after', EXAMPLES)
+    .addHelpText('after', HELP)
     .action(upsert);
 }
 
-async function upsert(queue: string, id: string, flags: UpsertFlags, command: Command): Promise<void> {
+async function upsert(queue: string, id: string, flags: ScheduleFlags, command: Command): Promise<void> {
   const settings = settingsOf(command);
-  const { name, requestId } = flags;
-  const definition = { ...toDefinition(flags), ...toPolicies(flags), ...toExclusions(flags) };
-  const data = dataArgument(flags);
-  const opts = flags.opts === undefined ? undefined : objectArgument(flags.opts, 'opts');
-  const info = await withQueue(settings, queue, (q) =>
-    q.schedules.upsert(id, definition, { name, data, opts }, requestId === undefined ? {} : { requestId }),
-  );
-  if (settings.json) return printJson({ queue, ...info });
-  for (const warning of info.warnings) remark(`warning: ${warning}`);
-  printLine(
-    `${plain(id)} in ${queue}: ${timingText(info.definition)}, next ${utc(info.next)} (${away(info.next)})`,
-  );
+  const { dryRun = false, requestId } = flags;
+  const { template, ...named } = namedBy(flags);
+  const definition = named.definition as ScheduleDefinition;
+  const policies = checkSchedule(definition, identityOf(queue, checkScheduleId(id)));
+  const change = await compare(settings, queue, { id, policies, template });
+  const info = dryRun
+    ? undefined
+    : await withQueue(settings, queue, (q) =>
+        q.schedules.upsert(id, definition, template, requestId === undefined ? {} : { requestId }),
+      );
+  const { kind, differences } = change;
+  if (settings.json) {
+    const shown = info ?? { id, dryRun: true, definition: policies, template };
+    return printJson({ queue, ...shown, change: kind, differences });
+  }
+  warn(info);
+  const would = info === undefined ? `${kind === 'unchanged' ? '' : 'would be '}${kind} ` : '';
+  printLine(`${would}${scheduleLine(queue, info ?? { id, definition: policies, next: undefined })}`);
+  printDifferences(differences);
+  const said = [...SOURCES, ...Object.keys(definition), ...Object.keys(template)];
+  const reset = differences.map(({ option }) => option).filter((option) => !said.includes(option));
+  if (reset.length > 0) {
+    remark(
+      `not said here, so back to the default: ${reset.join(', ')}; \`schedules update\` keeps what is not named`,
+    );
+  }
+  if (dryRun) remarkDryRun();
+}
+
+/** What it will change, as of now. */
+async function compare(settings: Settings, queue: string, wanted: WantedSchedule): Promise<ScheduleChange> {
+  const { compareSchedule } = await import('../client/wanted-schedule.js');
+  const existing = (await namespaceIsThere(settings))
+    ? await withQueue(settings, queue, (q) => q.schedules.get(wanted.id).describe())
+    : undefined;
+  return compareSchedule(existing, wanted);
+}
+
+function warn(info: ScheduleInfo | undefined): void {
+  for (const warning of info?.warnings ?? []) remark(`warning: ${warning}`);
 }

@@ -4,6 +4,7 @@ import { addChanges } from './schedules-change.js';
 import { addDescribe } from './schedules-describe.js';
 import { addList } from './schedules-list.js';
 import { addNext } from './schedules-next.js';
+import { addUpdate } from './schedules-update.js';
 import { addUpsert } from './schedules-upsert.js';
 
 /** What fires again and again: `carillon schedules …`. */
@@ -13,6 +14,7 @@ export function addSchedules(program: Command): void {
   addNext(schedules);
   addDescribe(schedules);
   addUpsert(schedules);
+  addUpdate(schedules);
   addChanges(schedules);
   addBackfill(schedules);
 }

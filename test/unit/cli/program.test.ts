@@ -43,7 +43,7 @@ describe('help', () => {
         ...['add', 'list', 'get', 'history', 'cancel', 'reschedule', 'pause', 'resume', 'promote'].map(
           (v) => `jobs ${v}`,
         ),
-        ...'list next describe runs upsert pause resume trigger backfill delete'
+        ...'list next describe runs upsert update pause resume trigger backfill delete'
           .split(' ')
           .map((v) => `schedules ${v}`),
         'queues list',
