@@ -163,6 +163,8 @@ local function judge(run)
   return true
 end
 
+-- Turns had in this batch, in their order.
+local turns = {}
 local function takeFrom(group, count)
   local members = redis.call('ZRANGE', group.key, group.from, group.from + count - 1)
   group.from = group.from + #members
@@ -176,6 +178,8 @@ local function takeFrom(group, count)
       group.used, group.free, allowed = group.used + 1, group.free - 1, allowed - 1
     end
   end
+  turns[#turns + 1] = group
+  group.turn = #turns
   return #members == count
 end
 
@@ -241,8 +245,16 @@ for _, group in ipairs(groups) do
   if groupRate and group.used > 0 then keepTokens('g' .. group.name, group.tokens - group.used) end
   if redis.call('EXISTS', group.key) == 0 then
     redis.call('ZREM', ringKey, group.name)
-  elseif #groups > 1 or rounds == limit then
-    redis.call('ZADD', ringKey, now, group.name)
+    group.gone = true
+  elseif rounds == limit and group.free <= 0 and not group.turn then
+    -- Without a token it would stand before those that this batch did not read.
+    gate.toBack(tag, queueName, group.name, now)
+  end
+end
+-- Who had a turn goes behind who had none, and by the last one: the rest of a batch that does not divide goes round, too.
+if #groups > 1 or rounds == limit then
+  for i, group in ipairs(turns) do
+    if group.turn == i and not group.gone then gate.toBack(tag, queueName, group.name, now) end
   end
 end
 if tokens then

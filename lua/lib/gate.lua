@@ -1,7 +1,7 @@
 -- Gates: what limits the dispatch of a queue, and the index of what is held by them.
 -- T:gates               hash  queue -> its limits as JSON, see src/domain/gate.ts; the empty name holds every queue
 -- T:gate:<queue>:<group> zset byte of the bucket + identity -> its order: time + priority · ageing
--- T:gate-ring:<queue>   zset  group with something held -> when it had its last turn
+-- T:gate-ring:<queue>   zset  group with something held -> its place: rising, about when it had its last turn
 -- T:gate-tokens:<queue> hash  '' and g<group> -> <tokens>|<as of, ms>
 -- T:gate-heads          zset  queue with something held -> when it is drained next
 -- T:gate-parked         set   queues whose schedules are parked while the queue is on hold
@@ -52,6 +52,13 @@ do
     return at + priority * (limits and limits.ageing or AGEING)
   end
 
+  -- Behind all other groups of the queue: a place that no other has, or names would decide.
+  function gate.toBack(tag, queueName, group, now)
+    local ring = tag .. ':gate-ring:' .. queueName
+    local last = redis.call('ZRANGE', ring, -1, -1, 'WITHSCORES')
+    redis.call('ZADD', ring, math.max(now, (tonumber(last[2]) or 0) + 1), group)
+  end
+
   -- Into the index. The record is the caller's.
   function gate.put(tag, queueName, bucket, identity, at, priority, opts, now)
     local group = gate.groupOf(opts)
@@ -60,7 +67,7 @@ do
     local ring = queueName .. ':' .. group
     if announced[ring] then return end
     announced[ring] = true
-    redis.call('ZADD', tag .. ':gate-ring:' .. queueName, 'NX', now, group)
+    if not redis.call('ZSCORE', tag .. ':gate-ring:' .. queueName, group) then gate.toBack(tag, queueName, group, now) end
     redis.call('ZADD', tag .. ':gate-heads', 'NX', now, queueName)
   end
 

@@ -4,6 +4,7 @@ import type { GateLimits } from '../../src/domain/gate.js';
 import { GateScripts } from '../../src/redis/gate-scripts.js';
 import type { OwnedRange } from '../../src/redis/leader-scripts.js';
 import type { ScriptChoices } from '../../src/redis/script-source.js';
+import { seededRandom } from '../property/seeded-random.js';
 import { aJob } from '../support/builders.js';
 import { INC, NOW, Spine } from '../support/spine.js';
 import { expectHealthy } from '../support/spine-doctor.js';
@@ -166,6 +167,75 @@ describe('rate and burst', () => {
     expect((await drain()).moved).toBe(29);
     await expectHealthy(spine);
   });
+});
+
+describe('turns of tenants', () => {
+  const job = (group: string, i: number) =>
+    aJob(`${group}-${i}`, { time: NOW, opts: JSON.stringify({ attempts: 0, group }) });
+  const submit = (spine: Spine, groups: string[], count = 30) =>
+    spine.submit(
+      'q',
+      groups.flatMap((group) => many(count, (i) => job(group, i))),
+    );
+  const tenants = async (spine: Spine) =>
+    (await spine.client.lrange(spine.bull('q', 'wait'), 0, -1)).reverse().map((id) => id.split('-')[0] as string);
+  const tenThousand: GateLimits = { maxWaiting: 10_000 };
+
+  test.each([
+    ['one place a batch', tenThousand],
+    ['a rate and a burst of 1', { max: 50, duration: 1000, burst: 1 }],
+    ['a rate of each tenant as well', { max: 50, duration: 1000, burst: 1, groupMax: 50, groupDuration: 1000, groupBurst: 1 }],
+    ['maxWaiting 1', { maxWaiting: 1 }],
+  ] as [string, GateLimits][])('one after the other, whatever few places there are: %s', async (_what, limits) => {
+    const { spine, drain } = await gated({ name: `turns ${_what}` }, limits);
+    await submit(spine, ['a', 'b', 'c', 'd']);
+    let order: string[] = [];
+    for (let i = 1; i <= 12; i++) {
+      expect((await drain(limits === tenThousand ? 1 : 20)).moved).toBe(1);
+      if (limits.maxWaiting === 1) order.push((await spine.client.rpop(spine.bull('q', 'wait')))?.[0] as string);
+      await spine.setClock(NOW + i * 20);
+    }
+    if (limits.maxWaiting !== 1) order = await tenants(spine);
+    expect(order.join('')).toBe('abcdabcdabcd');
+    await expectHealthy(spine);
+  });
+
+  test('in batches of any size no tenant is ahead of another by more than one run', async ({ task }) => {
+    const { spine, drain } = await gated(task, tenThousand);
+    await submit(spine, ['a', 'b', 'c', 'd', 'e'], 45);
+    const random = seededRandom(7);
+    for (let i = 0; i < 25; i++) {
+      await drain(1 + random.below(12));
+      const counts = await countsOf(spine, ['a', 'b', 'c', 'd', 'e']);
+      expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
+    }
+    await expectHealthy(spine);
+  });
+
+  test('a new one, whatever its name, waits for one round at most, and displaces nobody', async ({ task }) => {
+    const { spine, drain } = await gated(task, tenThousand);
+    await submit(spine, ['b', 'c', 'd']);
+    await drain(1);
+    await submit(spine, ['a', 'e']);
+    for (let i = 0; i < 10; i++) await drain(1);
+    expect((await tenants(spine)).join('')).toBe('bcdbaecdbae');
+  });
+
+  test('one that has no token does not stand in the way of more tenants than a batch reads', async ({ task }) => {
+    const { spine, drain } = await gated(task, { groupMax: 1, groupDuration: 1000, groupBurst: 1 });
+    await submit(spine, ['a', 'b', 'c', 'd', 'e'], 3);
+    for (let i = 0; i < 5; i++) await drain(2);
+    expect((await tenants(spine)).join('')).toBe('abcde');
+    await spine.setClock(NOW + 1000);
+    for (let i = 0; i < 5; i++) await drain(2);
+    expect(await countsOf(spine, ['a', 'b', 'c', 'd', 'e'])).toEqual([2, 2, 2, 2, 2]);
+    await expectHealthy(spine);
+  });
+
+  async function countsOf(spine: Spine, groups: string[]): Promise<number[]> {
+    const all = await tenants(spine);
+    return groups.map((group) => all.filter((name) => name === group).length);
+  }
 });
 
 describe('order', () => {
