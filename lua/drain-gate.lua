@@ -9,7 +9,7 @@
 local tag, layout, base, namespace, queueName = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[6]
 local limit, byteLimit = tonumber(ARGV[8]), tonumber(ARGV[9])
 local startedAt = redis.call('TIME')
--- ms between two looks at what has no time of its own: room in the queue, tokens of a tenant, a broken queue.
+-- ms between two looks at what has no time of its own: room in the queue, a new tenant, a broken queue.
 local LOOK, LOOK_BROKEN = 50, 1000
 -- A stream of single runs would cost more than batches of a few (ms between two).
 local BATCH = 20
@@ -88,6 +88,12 @@ local function tokensOf(field, rate, burst)
   local full = fullOf(rate, burst)
   if not tokens then return full end
   return math.min(full, math.max(0, tonumber(tokens)) + math.max(0, now - tonumber(at)) * rate)
+end
+
+-- ms until the next look at a bucket with so many tokens: once it has one, and before it is full, or some would be lost.
+local function restOf(tokens, rate, burst)
+  local half = math.floor(fullOf(rate, burst) / rate / 2)
+  return math.max(1, math.ceil((1 - tokens) / rate), math.min(BATCH, half))
 end
 
 local function keepTokens(field, tokens)
@@ -268,9 +274,14 @@ if groupRate and redis.call('HLEN', tokensKey) > TOKENS_KEPT + redis.call('ZCARD
   end
 end
 
-if tokens and tokens < 1 then return finish(now + math.max(BATCH, math.ceil((1 - tokens) / rate))) end
+if tokens and tokens < 1 then return finish(now + restOf(tokens, rate, limits.burst)) end
 if room and moved >= room then return finish(now + LOOK) end
--- Nothing was taken, since no tenant has a token.
-if groupRate and moved == 0 and #trouble == 0 then return finish(now + LOOK) end
--- The next tokens by the batch, unless this one was cut short.
-return finish((tokens and moved < limit and bytes < byteLimit) and now + BATCH or now)
+-- Cut short: what is next, and has its tokens, comes at once.
+if moved >= limit or bytes >= byteLimit or not (tokens or groupRate) then return finish(now) end
+-- Tenants that were not read may have tokens.
+if rounds == limit then return finish(moved > 0 and now or now + BATCH) end
+local rest = tokens and not groupRate and BATCH or LOOK
+for _, group in ipairs(groups) do
+  if groupRate and not group.gone then rest = math.min(rest, restOf(group.tokens - group.used, groupRate, limits.groupBurst)) end
+end
+return finish(now + rest)

@@ -113,6 +113,55 @@ describe('rate and burst', () => {
     await expectHealthy(spine);
   });
 
+  test.each([
+    [0.8, { max: 100, duration: 1000, burst: 1 }],
+    [0.75, { max: 200, duration: 1000, burst: 2 }],
+    [0.9, { max: 500, duration: 1000, burst: 6 }],
+    [0.99, { max: 500, duration: 1000, burst: 100 }],
+    [0.8, { groupMax: 100, groupDuration: 1000, groupBurst: 1 }],
+    [0.95, { groupMax: 100, groupDuration: 1000, groupBurst: 3 }],
+    [0.95, { groupMax: 20, groupDuration: 1000, groupBurst: 1 }],
+  ] as [number, GateLimits][])(
+    'a small burst does not keep the rate away, looked at a ms late: %d of %o',
+    async (share, limits) => {
+      const { spine, drain } = await gated({ name: `share ${JSON.stringify(limits)}` }, limits);
+      const rate = limits.max ?? limits.groupMax ?? 0;
+      const burst = limits.burst ?? limits.groupBurst ?? 0;
+      for (let from = 0; from < 3 * rate; from += 200) {
+        await spine.submit(
+          'q',
+          many(200, (i) => aJob(`j${from + i}`, { time: NOW })),
+        );
+      }
+      let moved = 0;
+      let looks = 0;
+      for (let at = NOW; at < NOW + 2000; looks++) {
+        await spine.setClock(at);
+        const drained = await drain();
+        moved += drained.moved;
+        at = Math.max(at, drained.next) + 1;
+      }
+      expect(moved).toBeGreaterThanOrEqual(2 * rate * share);
+      expect(moved).toBeLessThanOrEqual(2 * rate + burst);
+      // No more often than its tokens come, or than every 20 ms.
+      expect(looks).toBeLessThanOrEqual(Math.max(110, 2 * rate));
+    },
+  );
+
+  test('what waits for room or is on hold is not looked at more often for a small burst', async ({
+    task,
+  }) => {
+    const { spine, gates, drain } = await gated(task, { max: 500, duration: 1000, burst: 5, maxWaiting: 1 });
+    await spine.submit(
+      'q',
+      many(5, (i) => aJob(`j${i}`, { time: NOW })),
+    );
+    await drain();
+    expect(await drain()).toMatchObject({ moved: 0, next: NOW + 50 });
+    await gates.set('q', { hold: true }, false);
+    expect(await drain()).toMatchObject({ moved: 0, next: 0 });
+  });
+
   test('a clock that goes back gives no tokens, and takes none', async ({ task }) => {
     const { spine, drain } = await gated(task, { max: 100, duration: 1000, burst: 20 });
     await spine.submit(
@@ -178,27 +227,36 @@ describe('turns of tenants', () => {
       groups.flatMap((group) => many(count, (i) => job(group, i))),
     );
   const tenants = async (spine: Spine) =>
-    (await spine.client.lrange(spine.bull('q', 'wait'), 0, -1)).reverse().map((id) => id.split('-')[0] as string);
+    (await spine.client.lrange(spine.bull('q', 'wait'), 0, -1))
+      .reverse()
+      .map((id) => id.split('-')[0] as string);
   const tenThousand: GateLimits = { maxWaiting: 10_000 };
 
   test.each([
     ['one place a batch', tenThousand],
     ['a rate and a burst of 1', { max: 50, duration: 1000, burst: 1 }],
-    ['a rate of each tenant as well', { max: 50, duration: 1000, burst: 1, groupMax: 50, groupDuration: 1000, groupBurst: 1 }],
+    [
+      'a rate of each tenant as well',
+      { max: 50, duration: 1000, burst: 1, groupMax: 50, groupDuration: 1000, groupBurst: 1 },
+    ],
     ['maxWaiting 1', { maxWaiting: 1 }],
-  ] as [string, GateLimits][])('one after the other, whatever few places there are: %s', async (_what, limits) => {
-    const { spine, drain } = await gated({ name: `turns ${_what}` }, limits);
-    await submit(spine, ['a', 'b', 'c', 'd']);
-    let order: string[] = [];
-    for (let i = 1; i <= 12; i++) {
-      expect((await drain(limits === tenThousand ? 1 : 20)).moved).toBe(1);
-      if (limits.maxWaiting === 1) order.push((await spine.client.rpop(spine.bull('q', 'wait')))?.[0] as string);
-      await spine.setClock(NOW + i * 20);
-    }
-    if (limits.maxWaiting !== 1) order = await tenants(spine);
-    expect(order.join('')).toBe('abcdabcdabcd');
-    await expectHealthy(spine);
-  });
+  ] as [string, GateLimits][])(
+    'one after the other, whatever few places there are: %s',
+    async (_what, limits) => {
+      const { spine, drain } = await gated({ name: `turns ${_what}` }, limits);
+      await submit(spine, ['a', 'b', 'c', 'd']);
+      let order: string[] = [];
+      for (let i = 1; i <= 12; i++) {
+        expect((await drain(limits === tenThousand ? 1 : 20)).moved).toBe(1);
+        if (limits.maxWaiting === 1)
+          order.push((await spine.client.rpop(spine.bull('q', 'wait')))?.[0] as string);
+        await spine.setClock(NOW + i * 20);
+      }
+      if (limits.maxWaiting !== 1) order = await tenants(spine);
+      expect(order.join('')).toBe('abcdabcdabcd');
+      await expectHealthy(spine);
+    },
+  );
 
   test('in batches of any size no tenant is ahead of another by more than one run', async ({ task }) => {
     const { spine, drain } = await gated(task, tenThousand);
@@ -212,7 +270,9 @@ describe('turns of tenants', () => {
     await expectHealthy(spine);
   });
 
-  test('a new one, whatever its name, waits for one round at most, and displaces nobody', async ({ task }) => {
+  test('a new one, whatever its name, waits for one round at most, and displaces nobody', async ({
+    task,
+  }) => {
     const { spine, drain } = await gated(task, tenThousand);
     await submit(spine, ['b', 'c', 'd']);
     await drain(1);
@@ -221,7 +281,9 @@ describe('turns of tenants', () => {
     expect((await tenants(spine)).join('')).toBe('bcdbaecdbae');
   });
 
-  test('one that has no token does not stand in the way of more tenants than a batch reads', async ({ task }) => {
+  test('one that has no token does not stand in the way of more tenants than a batch reads', async ({
+    task,
+  }) => {
     const { spine, drain } = await gated(task, { groupMax: 1, groupDuration: 1000, groupBurst: 1 });
     await submit(spine, ['a', 'b', 'c', 'd', 'e'], 3);
     for (let i = 0; i < 5; i++) await drain(2);
