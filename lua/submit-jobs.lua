@@ -103,6 +103,7 @@ local function createTimer(item, inc, requests)
   return true
 end
 
+local ranNow = false
 -- Into the BullMQ queue at once, or into its gate. What BullMQ's Lua chokes on becomes a timer, for the pop to set aside with its reason,
 -- and so does what comes after its deadline, for the pop to end; a broken queue gets nothing, its job is parked like any other (I1).
 local function createDue(item, inc, requests)
@@ -123,6 +124,7 @@ local function createDue(item, inc, requests)
     end
     if record.deduplication then handOver(tag, base, queueName, record, item.id, now) end
     writeSpent(tag, item.bucket, item.identity, now, ENDED_RUN, requests, not item.chosen)
+    ranNow = true
     return
   end
   redis.call('HSET', tag .. ':' .. item.bucket .. ':jobs', item.identity, itemText(item, STATE_PARKED, inc, requests))
@@ -277,6 +279,8 @@ countState(queueName, 'scheduled', stored)
 -- What was stored before an item raised is made visible all the same: its repeat would find it done.
 flushQueues()
 flushCounts(tag)
+-- What is due at once leaves no count, and its queue is to be known all the same: to be listed, and paused with everything.
+if ranNow then redis.call('HSETNX', tag .. ':queues', queueName .. ':scheduled', 0) end
 flushHeads(tag, now)
 if not judged then error(problem) end
 return { 'OK', now, table.concat(answers), others }
