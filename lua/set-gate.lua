@@ -19,15 +19,17 @@ if not read or type(limits) ~= 'table' then limits = {} end
 for name, value in pairs(change) do
   if value == cjson.null then limits[name] = nil else limits[name] = value end
 end
-if limits.hold and not limits.since then limits.since = now end
-if not limits.hold then limits.since, limits.note = nil, nil end
+-- A hold and a pause, each with its note and since when.
+for flag, own in pairs({ hold = { 'since', 'note' }, paused = { 'pausedSince', 'pauseNote' } }) do
+  if limits[flag] then limits[own[1]] = limits[own[1]] or now else limits[own[1]], limits[own[2]] = nil, nil end
+end
 local text = next(limits) and cjson.encode(limits) or ''
 if text == '' then
   redis.call('HDEL', tag .. ':gates', queueName)
-  redis.call('DEL', tag .. ':gate-tokens:' .. queueName)
 else
   redis.call('HSET', tag .. ':gates', queueName, text)
 end
+if not limits.max and not limits.groupMax then redis.call('DEL', tag .. ':gate-tokens:' .. queueName) end
 local heads = tag .. ':gate-heads'
 if queueName ~= '' then
   redis.call('ZADD', heads, 'XX', now, queueName)

@@ -1,5 +1,5 @@
 -- Gates: what limits the dispatch of a queue, and the index of what is held by them.
--- T:gates               hash  queue -> its limits as JSON, see src/domain/gate.ts; the empty name holds every queue
+-- T:gates               hash  queue -> its limits as JSON, see src/domain/gate.ts; the empty name pauses every queue
 -- T:gate:<queue>:<group> zset byte of the bucket + identity -> its order: time + priority · ageing
 -- T:gate-ring:<queue>   zset  group with something held -> its place: rising, about when it had its last turn
 -- T:gate-tokens:<queue> hash  '' and g<group> -> <tokens>|<as of, ms>
@@ -13,7 +13,8 @@ do
   gate.NEVER = 9000000000000000
   local known, groups, announced = {}, {}, {}
 
-  -- The limits of a queue, or false. Asked once a queue and call.
+  -- The limits of a queue, or false; `hold` when nothing of it is dispatched, for whatever reason. Asked once a queue and
+  -- call.
   function gate.of(tag, queueName)
     local limits = known[queueName]
     if limits ~= nil then return limits end
@@ -23,7 +24,7 @@ do
       local read, found = pcall(cjson.decode, texts[1])
       limits = read and type(found) == 'table' and found
     end
-    if texts[2] then
+    if texts[2] or limits and limits.paused then
       limits = limits or {}
       limits.hold = true
     end

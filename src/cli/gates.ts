@@ -1,10 +1,13 @@
 import type { Command } from 'commander';
-import type { GateInfo, GateOptions } from '../client/gates.js';
+import type { GateOptions } from '../client/gates.js';
+import { formatDuration } from '../domain/durations.js';
+import { stopsOf } from '../domain/gate.js';
 import type { GateScripts } from '../redis/gate-scripts.js';
 import { durationArgument, integerArgument } from './arguments.js';
 import { withShard } from './connect.js';
-import { plain, printJson, printLine, printTable, remark, utc } from './output.js';
+import { plain, printJson, printLine, printTable, remark } from './output.js';
 import { type Settings, settingsOf } from './settings.js';
+import { stopsText } from './stops-text.js';
 
 const HELP = `
 A rate is runs a second (50), or runs in a duration (100/1m). What is not named is not limited; a hold stays.
@@ -32,13 +35,11 @@ export function addGates(program: Command): void {
   gates
     .command('list')
     .description('every gate, its limits and how many runs it holds')
-    .action((_flags, command: Command) => show(command, (all) => all));
+    .action((_flags, command: Command) => show(command));
   gates
     .command('get <queue>')
     .description('the gate of one queue')
-    .action((queue: string, _flags, command: Command) =>
-      show(command, (all) => all.filter((gate) => gate.queue === queue)),
-    );
+    .action((queue: string, _flags, command: Command) => show(command, queue));
   gates
     .command('set <queue>')
     .description('set the limits of a queue anew')
@@ -84,15 +85,18 @@ async function withGates<T>(settings: Settings, use: (gates: GatesOf) => Promise
   return withShard(settings, (shard) => use(new Gates(new Class(shard) as GateScripts)));
 }
 
-async function show(command: Command, choose: (all: GateInfo[]) => GateInfo[]): Promise<void> {
+async function show(command: Command, queue?: string): Promise<void> {
   const settings = settingsOf(command);
-  const [all, everything] = await withGates(settings, async (gates) => [
-    choose(await gates.list()),
-    await gates.everything(),
-  ]);
+  const [all, everything] = await withGates(settings, async (gates) => {
+    const list = await gates.list();
+    return [
+      queue === undefined ? list : list.filter((gate) => gate.queue === queue),
+      await gates.everything(),
+    ];
+  });
   if (settings.json) return printJson({ gates: all, everything: everything ?? null });
   await printTable(
-    ['queue', 'held', 'rate', 'burst', 'max waiting', 'tenant’s rate', 'on hold'],
+    ['queue', 'held', 'rate', 'burst', 'max waiting', 'tenant’s rate', 'ageing', 'unmarked', 'stopped'],
     all.map((gate) => [
       gate.queue,
       String(gate.held),
@@ -100,11 +104,13 @@ async function show(command: Command, choose: (all: GateInfo[]) => GateInfo[]): 
       String(gate.burst ?? ''),
       String(gate.maxWaiting ?? ''),
       rateText(gate.groupMax, gate.groupDuration),
-      gate.hold ? `since ${utc(gate.since ?? 0)}${gate.note === undefined ? '' : `: ${gate.note}`}` : '',
+      gate.ageing === undefined ? '' : formatDuration(gate.ageing),
+      String(gate.unmarked ?? ''),
+      stopsText(stopsOf(gate, everything)),
     ]),
   );
-  if (everything?.hold) remark(`everything is on hold${everything.note ? `: ${everything.note}` : ''}`);
-  else if (all.length === 0) remark('no queue has a gate');
+  if (everything?.paused) remark(`everything is ${stopsText(stopsOf(everything))}`);
+  if (all.length === 0) remark(queue === undefined ? 'no queue has a gate' : `${plain(queue)} has no gate`);
 }
 
 async function change(
@@ -120,6 +126,7 @@ async function change(
   });
   if (settings.json) return printJson({ queue, gate: gate ?? null });
   printLine(`${done} ${plain(queue)}`);
+  if (gate?.paused) remark(`it is paused: \`carillon queues resume ${plain(queue)}\` lets it go on`);
 }
 
 function limitsOf(flags: LimitFlags): GateOptions {

@@ -2,11 +2,12 @@ import type { Redis } from 'ioredis';
 import { refuse } from '../config/check.js';
 import { repeatWords } from '../domain/effects.js';
 import { CarillonError } from '../domain/errors.js';
+import { type QueueStop, stopsOf } from '../domain/gate.js';
 import { checkQueueName } from '../domain/ids.js';
 import { WorkerSidePause } from '../queue/worker-side-pause.js';
 import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, SCHEDULER_CONNECTION } from '../redis/connection.js';
-import { GateScripts } from '../redis/gate-scripts.js';
+import { ALL_QUEUES, GateScripts } from '../redis/gate-scripts.js';
 import { JobScripts } from '../redis/job-scripts.js';
 import { newRequestId } from '../redis/request-id.js';
 import { Shard } from '../redis/shard.js';
@@ -49,6 +50,10 @@ export interface QueueSummary {
   schedules: number;
   /** Why the queue is parked, and since when, ms. */
   broken: { since: number; reason: string } | undefined;
+  /** Nothing is dispatched: its gate is on hold. */
+  hold: QueueStop | undefined;
+  /** Nothing is dispatched, and workers fetch nothing. */
+  pause: QueueStop | undefined;
 }
 
 /** One question may take longer than a scheduler would wait: nothing hangs on it. */
@@ -86,12 +91,16 @@ export class Admin {
     this.#scripts = new JobScripts(this.#shard);
   }
 
-  /** Every queue that has or had something in the timers, by name. */
+  /** Every queue that has or had a job or a schedule of ours, or is stopped, by name. */
   async queues(): Promise<QueueSummary[]> {
     const { counts, broken } = await this.#asking((client) => readQueues({ client, keys: this.#shard.keys }));
+    const gates = await new GateScripts(this.#shard).all();
+    const everything = gates.get(ALL_QUEUES);
+    const stopped = [...gates].filter(([name, { hold, paused }]) => name !== ALL_QUEUES && (hold || paused));
     const names = new Set([
       ...[...counts.keys()].map((field) => field.split(':')[0] ?? ''),
       ...broken.keys(),
+      ...stopped.map(([name]) => name),
     ]);
     return [...names].sort().map((name) => {
       const count = (state: string) => counts.get(`${name}:${state}`) ?? 0;
@@ -104,6 +113,7 @@ export class Admin {
         held: count('held'),
         schedules: count('schedules'),
         broken: broken.get(name),
+        ...stopsOf(gates.get(name), everything),
       };
     });
   }

@@ -25,7 +25,7 @@ export interface GateOptions {
   unmarkedPriority?: number;
 }
 
-/** A gate as it stands. Times in ms. */
+/** A gate as it stands, also one that only a hold or a pause made. Times in ms. */
 export interface GateInfo extends GateLimits {
   queue: string;
   /** Runs whose time has come and that it holds. */
@@ -40,14 +40,14 @@ const LONGEST_NOTE = 1000;
 export class Gates {
   constructor(private readonly scripts: GateScripts) {}
 
-  /** Sets the limits of a queue anew; a hold stays. @throws CarillonError INVALID_OPTION, INVALID_ID, INVALID_DURATION */
+  /** Sets the limits of a queue anew; a hold and a pause stay. @throws CarillonError INVALID_OPTION, INVALID_ID, INVALID_DURATION */
   async set(queue: string, options: GateOptions): Promise<GateInfo> {
     return this.#change(queue, { ...NO_LIMITS, ...checkGate(options) });
   }
 
-  /** Takes the limits and the hold away: what is held goes at once. */
+  /** Takes the limits and the hold away: what is held goes at once. A pause stays. */
   async clear(queue: string): Promise<void> {
-    await this.scripts.set(checkQueueName(queue), {}, true);
+    await this.scripts.set(checkQueueName(queue), { ...NO_LIMITS, hold: null }, false);
   }
 
   /** Dispatches nothing of the queue until it is released. */
@@ -55,8 +55,9 @@ export class Gates {
     return this.#change(queue, { hold: true, note: checkNote(note) || null });
   }
 
+  /** Ends a hold; a queue that is paused too stays so until it is resumed. */
   async release(queue: string): Promise<GateInfo> {
-    return this.#change(queue, { hold: null, note: null });
+    return this.#change(queue, { hold: null });
   }
 
   /** Undefined without a gate. */
@@ -73,7 +74,7 @@ export class Gates {
     return queues.map((queue, i) => ({ queue, held: held[i] ?? 0, ...gates.get(queue) }));
   }
 
-  /** The hold of everything, if there is one. */
+  /** The pause of everything, if there is one. */
   async everything(): Promise<GateLimits | undefined> {
     return (await this.scripts.all()).get(ALL_QUEUES);
   }
@@ -152,7 +153,16 @@ function checkGate(given: GateOptions): GateLimits {
 
 function checkRate(field: string, rate: Rate): { max: number; duration: number } {
   if (typeof rate === 'number') return { max: checkInteger(field, rate, 1, MOST), duration: 1000 };
-  const { max, duration } = checkObject(field, rate) as { max: number; duration: Duration };
+  if (typeof rate !== 'object' || rate === null) {
+    refuse(
+      field,
+      rate,
+      'must be a number a second, or { max, duration }',
+      `For example 50, or { max: 100, duration: '1m' }.`,
+    );
+  }
+  rejectUnknown(rate as Record<string, unknown>, ['max', 'duration'], `${field}.`);
+  const { max, duration } = rate;
   const ms = parseDuration(duration, { field: `${field}.duration` });
   return {
     max: checkInteger(`${field}.max`, max, 1, MOST),
@@ -168,7 +178,8 @@ function needsRate(field: string, given: unknown, rate: string): never {
   return refuse(field, given, `means nothing without ${rate}`, `Give ${rate} as well.`);
 }
 
-function checkNote(note: unknown): string {
+/** @throws CarillonError INVALID_OPTION */
+export function checkNote(note: unknown): string {
   if (typeof note === 'string' && note.length <= LONGEST_NOTE && note.isWellFormed()) return note;
   return refuse('note', note, `must be a text of at most ${LONGEST_NOTE} characters`, 'Give a short text.');
 }

@@ -8,13 +8,12 @@ export class WorkerSidePause {
     private readonly prefix: string,
   ) {}
 
-  /** @returns whether it was not paused before. */
-  async pause(queue: string): Promise<boolean> {
-    return this.#with(queue, async (bull) => {
-      if (await bull.isPaused()) return false;
-      await bull.pause();
-      return true;
-    });
+  async isPaused(queue: string): Promise<boolean> {
+    return this.#with(queue, (bull) => bull.isPaused());
+  }
+
+  async pause(queue: string): Promise<void> {
+    await this.#with(queue, (bull) => bull.pause());
   }
 
   async resume(queue: string): Promise<void> {

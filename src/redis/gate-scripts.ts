@@ -87,7 +87,7 @@ export class GateScripts {
     return readLimits(asText(rest[1]));
   }
 
-  /** Every gate by its queue; {@link ALL_QUEUES} for the hold of everything. It writes nothing. */
+  /** Every gate by its queue; {@link ALL_QUEUES} for the pause of everything. It writes nothing. */
   async all(): Promise<Map<string, GateLimits>> {
     try {
       const found = await this.shard.client.hgetall(this.shard.keys.gates);

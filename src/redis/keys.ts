@@ -149,7 +149,7 @@ export class Keys {
   get latch(): string {
     return `${this.tag}:latch`;
   }
-  /** HASH: queue → the limits of its gate as JSON; the empty name holds every queue. */
+  /** HASH: queue → the limits of its gate as JSON; the empty name pauses every queue. */
   get gates(): string {
     return `${this.tag}:gates`;
   }
@@ -165,7 +165,7 @@ export class Keys {
   gate(queue: string, group: string): string {
     return `${this.tag}:gate:${queue}:${group}`;
   }
-  /** ZSET: tenant with held runs → when it had its last turn. */
+  /** ZSET: tenant with held runs → its place: rising, about when it had its last turn. */
   gateRing(queue: string): string {
     return `${this.tag}:gate-ring:${queue}`;
   }

@@ -34,11 +34,15 @@ describe('gates', { timeout: 60_000 }, () => {
       everything: null,
     });
     expect(await cli.text('gates', 'get', 'emails')).toMatch(
-      /emails +1 +100 in 60000 ms +5 +20 +since .*: provider down/,
+      /emails +1 +100 in 60000 ms +5 +20 +on hold since .*: provider down/,
     );
+    expect(await cli.run('gates', 'get', 'other')).toMatchObject({ code: 0, stderr: 'other has no gate\n' });
     expect(await cli.json('jobs', 'list', '--state', 'held')).toMatchObject({
       jobs: [{ id: 'a', state: 'held' }],
     });
+    await cli.json('gates', 'set', 'emails', '--rate', '5', '--ageing', '90s', '--unmarked-priority', '7');
+    expect(await cli.text('gates', 'list')).toMatch(/emails +1 +5\/s +5 +1m30s +7 +on hold since/);
+    await cli.json('gates', 'set', 'emails', '--rate', '100/1m', '--burst', '5', '--max-waiting', '20');
     await cli.json('gates', 'release', 'emails');
     expect(await cli.json('gates', 'get', 'emails')).toMatchObject({ gates: [{ held: 1, ...limits }] });
     await cli.json('gates', 'clear', 'emails');
@@ -48,7 +52,9 @@ describe('gates', { timeout: 60_000 }, () => {
     expect(await cli.json('queues', 'pause', '--all', '--note', 'moving')).toMatchObject({
       queues: ['emails'],
     });
-    expect(await cli.json('gates', 'list')).toMatchObject({ everything: { hold: true, note: 'moving' } });
+    expect(await cli.json('gates', 'list')).toMatchObject({
+      everything: { paused: true, pauseNote: 'moving' },
+    });
     expect(await cli.json('queues', 'resume', '--all')).toMatchObject({ queues: ['emails'] });
     expect(await spine.client.hget(spine.bull('emails', 'meta'), 'paused')).toBeNull();
   });
@@ -79,7 +85,7 @@ describe('queues', { timeout: 60_000 }, () => {
     });
     expect(await cli.text('queues', 'list')).toMatch(
       new RegExp(
-        `^queue +scheduled +paused +parked +waiting +held +schedules +broken\\nemails +1 +1 +0 +0 +0 +0\\nsick +0 +0 +1 +0 +0 +0 +${reason}`,
+        `^queue +scheduled +paused +parked +waiting +held +schedules +broken +stopped\\nemails +1 +1 +0 +0 +0 +0\\nsick +0 +0 +1 +0 +0 +0 +${reason}`,
       ),
     );
   });

@@ -92,6 +92,18 @@ describe('a due run of a gated queue', () => {
   });
 });
 
+test('nothing of a paused queue is let go, and a release does not resume it', async ({ task }) => {
+  const { spine, gates, drain } = await gated(task, { max: 10, duration: 1000, burst: 10 });
+  await gates.set('q', { paused: true, hold: true }, false);
+  await spine.submit('q', [aJob('a', { time: NOW })]);
+  await gates.set('q', { hold: null }, false);
+  expect(await drain()).toMatchObject({ moved: 0, next: 0 });
+  await gates.set('q', { hold: true, paused: null }, false);
+  expect(await drain()).toMatchObject({ moved: 0, next: 0 });
+  await gates.set('q', { hold: null }, false);
+  expect((await drain()).moved).toBe(1);
+});
+
 describe('rate and burst', () => {
   test('no more than the burst at once, then the rate, and a burst after a quiet time or a hold', async ({
     task,

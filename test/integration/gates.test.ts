@@ -70,10 +70,17 @@ describe('queue.gate', () => {
       [{ maxWaiting: 0 }, 'maxWaiting'],
       [{ groupBurst: 1, rate: 1 }, 'groupBurst'],
       [{ rates: 1 }, 'rates'],
+      [{ rate: '50/s' }, 'rate'],
+      [{ rate: null }, 'rate'],
+      [{ rate: { max: 1, duration: '1s', bursts: 3 } }, 'rate.bursts'],
+      [{ groupRate: { max: 1, duration: '1s', burst: 3 } }, 'groupRate.burst'],
     ] as const;
     for (const [options, field] of bad) {
       await expect(queue.gate.set(options as never)).rejects.toMatchObject({ field });
     }
+    await expect(queue.gate.set({ rate: '50/s' } as never)).rejects.toThrow(
+      'a number a second, or { max, duration }',
+    );
     await expect(queue.add('n', {}, { group: '' })).rejects.toMatchObject({ field: 'group' });
     expect(await queue.gate.get()).toBeUndefined();
   });
@@ -232,7 +239,7 @@ describe('B56 pause and resume', () => {
       }
       expect(await world.queue.isPaused()).toBe(true);
       expect(await world.queue.getWaitingCount()).toBe(11);
-      expect(await admin.gates.get('q')).toMatchObject({ held: 1, hold: true, note: 'maintenance' });
+      expect(await admin.gates.get('q')).toMatchObject({ held: 1, paused: true, pauseNote: 'maintenance' });
       await expectHealthy(spine, 'heads');
       await world.setClock('2024-03-01T12:10:45Z');
       await admin.resumeQueue('q');
