@@ -27,7 +27,7 @@ export type KeyKind =
         | 'beats'
         | 'drains'
         | 'effects'
-        | 'dead-told'
+        | 'dead-since'
         | 'gates'
         | 'gate-heads'
         | 'gate-parked';
@@ -63,7 +63,7 @@ const ONES = {
   beats: 'zset',
   drains: 'hash',
   effects: 'hash',
-  'dead-told': 'hash',
+  'dead-since': 'string',
   gates: 'hash',
   'gate-heads': 'zset',
   'gate-parked': 'set',

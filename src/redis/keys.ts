@@ -85,9 +85,9 @@ export class Keys {
   get effects(): string {
     return `${this.tag}:effects`;
   }
-  /** HASH: queue → since when its dead letters are told to the webhook, ms. */
-  get deadTold(): string {
-    return `${this.tag}:dead-told`;
+  /** STRING: since when dead letters are told to a receiver, ms; written once. */
+  get deadSince(): string {
+    return `${this.tag}:dead-since`;
   }
   /** ZSET: run id → when the dead letter died that the webhook was last told of, ms; those of the last minutes. */
   deadSeen(queue: string): string {

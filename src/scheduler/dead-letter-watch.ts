@@ -23,12 +23,14 @@ const SKEW = 300_000;
 
 /**
  * Hands each dead letter of the queues that this instance leads to a receiver, at least once: it is noted in Redis as told
- * when the receiver has it. Those that died before it first looked are not told.
+ * when the receiver has it. What died before a watch first ran in the namespace is not told; of a queue that came later,
+ * all is.
  */
 export class DeadLetterWatch extends RepeatedTask {
   readonly #rests = new Map<string, { until: number; tries: number; refusals: number }>();
   /** Queue → what its failed set looked like when all of it was told. */
   readonly #told = new Map<string, string>();
+  #since: number | undefined;
 
   constructor(
     private readonly shard: Shard,
@@ -40,7 +42,15 @@ export class DeadLetterWatch extends RepeatedTask {
     super('dead letter watch', EVERY, log);
   }
 
+  /** Whatever dies once this has started is told. */
+  protected override async onStart(signal: AbortSignal): Promise<void> {
+    // The first round tries again.
+    await this.#readSince().catch(() => undefined);
+    await super.onStart(signal);
+  }
+
   protected override async work(signal: AbortSignal): Promise<void> {
+    const since = await this.#readSince();
     const owned = this.owned();
     if (owned.length === 0) return;
     const { client, keys } = this.shard;
@@ -51,15 +61,14 @@ export class DeadLetterWatch extends RepeatedTask {
       const bucket = bucketOf(queue);
       if (!owned.some(({ first, last }) => bucket >= first && bucket <= last)) continue;
       if ((this.#rests.get(queue)?.until ?? 0) > this.monotonic()) continue;
-      await this.#tell(queue, signal);
+      await this.#tell(queue, since, signal);
     }
   }
 
-  async #tell(queue: string, signal: AbortSignal): Promise<void> {
+  async #tell(queue: string, since: number, signal: AbortSignal): Promise<void> {
     const { client, keys, base } = this.shard;
     const failed = `${base}${queue}:failed`;
     const seen = keys.deadSeen(queue);
-    const since = await this.#since(queue);
     // What this look knows of the failed set; nothing new costs two small questions.
     const [count, newest] = await Promise.all([
       client.zcard(failed),
@@ -89,14 +98,16 @@ export class DeadLetterWatch extends RepeatedTask {
     this.#told.set(queue, look);
   }
 
-  /** ms; what died before is not told. */
-  async #since(queue: string): Promise<number> {
+  /** ms; what died before is not told. One for all queues: those that come later lose none. */
+  async #readSince(): Promise<number> {
+    if (this.#since !== undefined) return this.#since;
     const { client, keys } = this.shard;
     const [seconds, micros] = (await client.time()) as unknown as [string, string];
     const now = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
-    await client.hsetnx(keys.deadTold, queue, now);
-    const since = Number.parseFloat((await client.hget(keys.deadTold, queue)) ?? '');
-    return Number.isFinite(since) ? since : now;
+    await client.setnx(keys.deadSince, now);
+    const since = Number.parseFloat((await client.get(keys.deadSince)) ?? '');
+    this.#since = Number.isFinite(since) ? since : now;
+    return this.#since;
   }
 
   /** Undefined when somebody took it away meanwhile. */
