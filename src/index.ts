@@ -7,6 +7,7 @@ export type {
   DeadFilter,
   DeadLetter,
   DeadLetterDetails,
+  RequeueEdit,
   RequeueOptions,
 } from './client/dead-letters.js';
 export type { DoctorOptions, DoctorReport } from './client/doctor.js';

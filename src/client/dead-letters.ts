@@ -2,12 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { checkInteger, checkObject, checkOneOf, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { type DeadReason, deadReasonOf } from '../domain/dead-reason.js';
+import { repeatWords } from '../domain/effects.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { jobIdOfRun } from '../domain/ids.js';
 import { type Instant, parseInstant } from '../domain/instant.js';
 import type { Job } from '../queue/job.js';
 import { encodeData } from '../queue/payload.js';
-import type { DeadScripts } from '../redis/dead-scripts.js';
+import type { DeadScripts, EarlierDeath } from '../redis/dead-scripts.js';
+import type { WorkerRegistry } from '../redis/worker-registry.js';
 
 /** A run that used up its attempts, or may have no more of them. */
 export interface DeadLetter {
@@ -22,6 +24,8 @@ export interface DeadLetter {
   attempts: number;
   /** ms since 1970. */
   diedAt: number;
+  /** What another run of it does, by what its handlers say: see `effects` of a handler. */
+  repeats: string;
 }
 
 /** A dead letter with all that is known of it. */
@@ -31,7 +35,31 @@ export interface DeadLetterDetails extends DeadLetter {
   /** Stack traces, one an attempt, the last one first; as many as the job's `stackTraceLimit` kept. */
   errors: string[];
   logs: string[];
+  /** The start of its last attempt, ms since 1970. */
   startedAt: number | undefined;
+  /** Attempts that were started, those included that a stall or a hand-back ended. */
+  starts: number;
+  /** How often its worker was lost. */
+  stalls: number;
+  /** The last worker of the SDK that had it. */
+  worker: { id: string; host: string; pid: number; since: string } | undefined;
+  /** Fencing token of its last attempt under such a worker. */
+  token: string | undefined;
+  checkpoint: unknown;
+  /** How often it was put back. */
+  requeued: number;
+  /** The deaths before it was put back: the last five, oldest first, with the first 300 bytes of the error. */
+  earlier: (EarlierDeath & { reason: DeadReason })[];
+}
+
+/** How one is put back. */
+export interface RequeueEdit {
+  /** Another payload. */
+  data?: unknown;
+  /** Another payload as JSON text, which is kept as it is written. */
+  dataText?: string;
+  /** Whether its next attempt finds the checkpoint. Defaults to true, and to false where the payload is another one. */
+  keepCheckpoint?: boolean;
 }
 
 /** Which dead letters are meant; all conditions must hold. An empty one means all. */
@@ -73,6 +101,8 @@ export interface DeadLetterSource {
   getJobLogs(id: string): Promise<{ logs: string[] }>;
 }
 
+type Letter = Omit<DeadLetter, 'repeats'>;
+
 const PAGE = 200;
 const REASONS: readonly DeadReason[] = ['attempts', 'unrecoverable', 'stalled', 'timeout', 'unhandled'];
 
@@ -84,6 +114,7 @@ export class DeadLetters {
   constructor(
     private readonly queue: DeadLetterSource,
     private readonly scripts: DeadScripts,
+    private readonly workers: Pick<WorkerRegistry, 'effectsOf'>,
     private readonly maxPayload: number,
   ) {}
 
@@ -94,38 +125,56 @@ export class DeadLetters {
    */
   async list(filter: DeadFilter = {}, options: { limit?: number } = {}): Promise<DeadLetter[]> {
     const limit = options.limit === undefined ? 100 : checkInteger('limit', options.limit, 1, 1000);
-    const found: DeadLetter[] = [];
+    const found: Letter[] = [];
     for await (const job of this.#walk(filter)) {
       found.push(letterOf(job));
       if (found.length === limit) break;
     }
-    return found;
+    return this.#withRepeats(found);
   }
 
   /** @throws CarillonError NOT_FOUND */
   async get(id: string): Promise<DeadLetterDetails> {
     const job = await this.#dead(id);
-    const { logs } = await this.queue.getJobLogs(id);
+    const [{ logs }, { deaths, ...traces }, [letter]] = await Promise.all([
+      this.queue.getJobLogs(id),
+      this.scripts.traces(this.queue.name, id),
+      this.#withRepeats([letterOf(job)]),
+    ]);
+    const attempts = job.opts.attempts ?? 0;
     return {
-      ...letterOf(job),
+      ...(letter as DeadLetter),
       data: job.data,
       opts: job.opts,
       errors: [...(job.stacktrace ?? [])].reverse(),
       logs,
       startedAt: job.processedOn,
+      starts: job.attemptsStarted,
+      stalls: job.stalledCounter,
+      ...traces,
+      earlier: deaths.map((death) => ({
+        ...death,
+        reason: deadReasonOf({ failedReason: death.error, attemptsMade: death.attempts, attempts }),
+      })),
     };
   }
 
   /**
    * Puts one back into its queue, with all its attempts again; its payload stays byte for byte, or is `data`, or the
-   * JSON text `dataText`, which is kept as it is written.
-   * @throws CarillonError NOT_FOUND; CONFLICT when somebody else was quicker
+   * JSON text `dataText`. Its idempotency key stays: what `run.once` recorded under it is not done again for another
+   * payload.
+   * @throws CarillonError NOT_FOUND; CONFLICT when somebody else was quicker; INVALID_OPTION
    */
-  async requeue(id: string, edit: { data?: unknown; dataText?: string } = {}): Promise<void> {
+  async requeue(id: string, edit: RequeueEdit = {}): Promise<void> {
     checkObject('edit', edit);
-    rejectUnknown(edit as Record<string, unknown>, ['data', 'dataText'], 'edit.');
+    rejectUnknown(edit as Record<string, unknown>, ['data', 'dataText', 'keepCheckpoint'], 'edit.');
+    const { keepCheckpoint } = edit;
+    if (keepCheckpoint !== undefined && typeof keepCheckpoint !== 'boolean') {
+      refuse('edit.keepCheckpoint', keepCheckpoint, 'must be true or false', 'Give one of them.');
+    }
     const data = this.#payload(edit);
-    if (!(await this.#revive(await this.#dead(id), data))) throw quicker(id);
+    const fresh = !(keepCheckpoint ?? data === undefined);
+    if (!(await this.#revive(await this.#dead(id), data, fresh))) throw quicker(id);
   }
 
   /** Puts all back that `filter` means, the oldest first; those that die again meanwhile are not met twice. */
@@ -201,15 +250,23 @@ export class DeadLetters {
   }
 
   /** False when it is not dead any more, or another death than the one that was read. */
-  async #revive(job: Job, data?: string): Promise<boolean> {
+  async #revive(job: Job, data?: string, fresh = false): Promise<boolean> {
     const { id = '', finishedOn: diedAt = 0, opts } = job;
+    const source = jobIdOfRun(id);
+    const schedule = source === id ? undefined : source;
     const [answer] = await this.scripts.requeue(this.queue.name, [
-      { id, diedAt, lifo: opts.lifo === true, data },
+      { id, diedAt, lifo: opts.lifo === true, data, fresh, schedule },
     ]);
     return answer === 'REQUEUED';
   }
 
-  #payload({ data, dataText }: { data?: unknown; dataText?: string }): string | undefined {
+  async #withRepeats(letters: readonly Letter[]): Promise<DeadLetter[]> {
+    const names = letters.map(({ name }) => name);
+    const effects = await this.workers.effectsOf(this.queue.name, names);
+    return letters.map((letter, i) => ({ ...letter, repeats: repeatWords(effects[i]) }));
+  }
+
+  #payload({ data, dataText }: RequeueEdit): string | undefined {
     if (dataText === undefined) return data === undefined ? undefined : encodeData(data, this.maxPayload);
     if (data !== undefined) refuse('dataText', dataText, 'and data exclude each other', 'Give one of them.');
     try {
@@ -239,7 +296,7 @@ export class DeadLetters {
   }
 }
 
-function letterOf(job: Job): DeadLetter {
+function letterOf(job: Job): Letter {
   const id = job.id ?? '';
   const source = jobIdOfRun(id);
   const error = job.failedReason ?? '';
@@ -256,7 +313,7 @@ function letterOf(job: Job): DeadLetter {
 }
 
 /** @throws CarillonError INVALID_OPTION */
-function matcherOf(filter: DeadFilter): (letter: DeadLetter) => boolean {
+function matcherOf(filter: DeadFilter): (letter: Letter) => boolean {
   const given = checkObject('filter', filter);
   rejectUnknown(given, ['name', 'text', 'reason', 'from', 'to', 'source'], 'filter.');
   for (const field of ['name', 'text', 'source'] as const) {

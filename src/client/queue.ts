@@ -21,6 +21,7 @@ import { warnOfServer } from '../redis/server-warning.js';
 import { Shard } from '../redis/shard.js';
 import { Submitter } from '../redis/submitter.js';
 import { UnansweredJobs } from '../redis/unanswered-jobs.js';
+import { WorkerRegistry } from '../redis/worker-registry.js';
 import { defaultLogger } from '../support/logger.js';
 import { DeadLetters } from './dead-letters.js';
 import { Gates, QueueGate } from './gates.js';
@@ -148,7 +149,12 @@ export class Queue<
       limits: { ...timers, queue: name },
       defaults: () => this.jobsOpts,
     });
-    this.dead = new DeadLetters(this as never, new DeadScripts(shard), timers.maxPayload);
+    this.dead = new DeadLetters(
+      this as never,
+      new DeadScripts(shard),
+      new WorkerRegistry(shard),
+      timers.maxPayload,
+    );
     this.schedules = new Schedules({
       queueName: name,
       jobs: scripts,

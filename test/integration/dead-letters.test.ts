@@ -13,6 +13,7 @@ import {
   type WorkerOptions,
 } from '../../src/index.js';
 import { DeadScripts } from '../../src/redis/dead-scripts.js';
+import { WorkerRegistry } from '../../src/redis/worker-registry.js';
 import { onCleanup } from '../support/cleanup.js';
 import { eventually } from '../support/eventually.js';
 import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
@@ -174,6 +175,7 @@ test('a walk passes none over, though others leave under its feet', async ({ tas
   await worker.close();
   const oldest = await queue.dead.list({}, { limit: 150 });
   let removing: Promise<unknown> | undefined;
+  const { shard } = queue.backend;
   const source = {
     name: 'q',
     getJobLogs: queue.getJobLogs.bind(queue),
@@ -185,7 +187,7 @@ test('a walk passes none over, though others leave under its feet', async ({ tas
       return job;
     },
   };
-  const letters = new DeadLetters(source, new DeadScripts(queue.backend.shard), 1000);
+  const letters = new DeadLetters(source, new DeadScripts(shard), new WorkerRegistry(shard), 1000);
   const seen = (await letters.list({}, { limit: 1000 })).map(({ id }) => id);
   const left = await queue.dead.list({}, { limit: 1000 });
   expect(left).toHaveLength(300);
