@@ -11,3 +11,11 @@ export function repeatWords(effects: string | undefined): string {
   if (effects === 'fenced') return 'are refused by the fencing token (fenced)';
   return 'may run twice';
 }
+
+/** Of what several handlers of one job name say, what holds for all of them; undefined where none says anything. */
+export function weakestEffects(said: readonly string[]): string | undefined {
+  if (said.length === 0) return undefined;
+  if (said.every((one) => one === 'idempotent')) return 'idempotent';
+  // What nobody knows promises nothing.
+  return said.every((one) => one === 'idempotent' || one === 'fenced') ? 'fenced' : 'mayRepeat';
+}

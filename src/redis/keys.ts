@@ -81,7 +81,7 @@ export class Keys {
   get drains(): string {
     return `${this.tag}:drains`;
   }
-  /** HASH: `<queue>:<job name>` → what a handler of that name last said of its effects. */
+  /** HASH: queue → what its handlers last said of their effects, by job name, as JSON; `*` is a processor's. */
   get effects(): string {
     return `${this.tag}:effects`;
   }

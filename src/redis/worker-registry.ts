@@ -1,3 +1,4 @@
+import { weakestEffects } from '../domain/effects.js';
 import { CarillonError } from '../domain/errors.js';
 import { asText } from './replies.js';
 import type { Shard } from './shard.js';
@@ -35,7 +36,7 @@ export class WorkerRegistry {
   /** @returns whether the worker is asked to drain, and why. */
   async beat(facts: WorkerFacts, leaves = false): Promise<{ drain: { note: string } | undefined }> {
     const effects = Object.fromEntries(
-      Object.entries(facts.handlers).map(([name, said]) => [`${facts.queue}:${name}`, said ?? 'mayRepeat']),
+      Object.entries(facts.handlers).map(([name, said]) => [name, said ?? 'mayRepeat']),
     );
     const args = [facts.id, JSON.stringify(facts), JSON.stringify(effects), FORGOTTEN, leaves ? 1 : 0];
     const { status, rest } = await this.shard.run('beat-worker', 'allow-oom', args);
@@ -83,13 +84,20 @@ export class WorkerRegistry {
     await client.publish(keys.runs, JSON.stringify({ drain: id }));
   }
 
-  /** What handlers of a job name last said: `undefined` when none did. */
+  /**
+   * What repeats of these job names do: the weakest word of the workers that live, or else what was said last;
+   * `undefined` where nobody ever said anything.
+   */
   async effectsOf(queue: string, names: readonly string[]): Promise<(string | undefined)[]> {
     if (names.length === 0) return [];
     const { client, keys } = this.shard;
-    const fields = names.flatMap((name) => [`${queue}:${name}`, `${queue}:*`]);
-    const found = await client.hmget(keys.effects, ...fields);
-    return names.map((_, index) => found[2 * index] ?? found[2 * index + 1] ?? undefined);
+    const [workers, stored] = await Promise.all([this.list(), client.hget(keys.effects, queue)]);
+    const live = workers.filter((worker) => worker.queue === queue).map(({ handlers }) => handlers);
+    const last = parsed<Record<string, string>>(stored ?? '') ?? {};
+    return names.map((name) => {
+      const said = live.flatMap((handlers) => wordOf(handlers, name) ?? []);
+      return weakestEffects(said) ?? wordOf(last, name);
+    });
   }
 
   async #mustLive(id: string): Promise<void> {
@@ -112,10 +120,20 @@ function noteOf(text: string): string {
 
 /** A field that no worker wrote is no worker. */
 function parseFacts(text: string): WorkerFacts | undefined {
+  const facts = parsed<Partial<WorkerFacts>>(text);
+  if (typeof facts?.queue !== 'string' || typeof facts.host !== 'string') return undefined;
+  return { ...facts, handlers: facts.handlers ?? {} } as WorkerFacts;
+}
+
+/** What one worker says of a job name; undefined when it takes no such jobs. */
+function wordOf(handlers: Readonly<Record<string, string | null>>, name: string): string | undefined {
+  const field = Object.hasOwn(handlers, name) ? name : '*';
+  return Object.hasOwn(handlers, field) ? (handlers[field] ?? 'mayRepeat') : undefined;
+}
+
+function parsed<T>(text: string): T | undefined {
   try {
-    const facts = JSON.parse(text) as Partial<WorkerFacts>;
-    if (typeof facts?.queue !== 'string' || typeof facts.host !== 'string') return undefined;
-    return facts as WorkerFacts;
+    return (JSON.parse(text) as T | null) ?? undefined;
   } catch {
     return undefined;
   }
