@@ -29,6 +29,7 @@ local parentKey = rcall('HGET', queue.prefix .. jobId, 'parentKey')
 if parentKey and parentKey ~= tag .. ':latch' then return { 'IN_FLOW' } end
 if place == 'active' then
   if not askWorker(tag, queueName, queue.prefix, jobId, 'cancel', ARGV[7], now) then return { 'STOCK_WORKER' } end
+  runPlace.remember(tag, bucket, identity, request, nil, now, ANSWER_ASKED)
   return { 'ASKED', '', now }
 end
 local _, mark = runPlace.options(queue.prefix, jobId)

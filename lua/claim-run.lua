@@ -13,26 +13,18 @@ local lock, duration, worker = ARGV[6], ARGV[7], ARGV[8]
 --- @include "record"
 --- @include "shard"
 --- @include "held-run"
+--- @include "run-order"
 
 if not openShard(tag, layout) then return { 'WRONG_LAYOUT' } end
 local now = clockNow()
 local key = runKey(base, queueName, runId)
 if not holdsRun(key, lock) then return { 'STALE_RUN' } end
 redis.call('PEXPIRE', key .. ':lock', duration)
+local asked = orderOf(key) and redis.call('HGET', key, ASKED) or ''
+if asked == '' then redis.call('HDEL', key, ASKED) end
 -- One counter a shard, above what any clock gave before: a later attempt has a higher token, whatever TIME does.
 local last = tonumber(redis.call('HGET', tag .. ':meta', 'run')) or 0
 local token = string.format('%.0f', math.max(last + 1, now * INC_PER_MS))
 redis.call('HSET', tag .. ':meta', 'run', token)
 redis.call('HSET', key, TOKEN, token, LOCK, lock, WORKER, worker)
-local kept = redis.call('HMGET', key, CHECKPOINT, ASKED)
-local asked = kept[2] or ''
-if asked ~= '' then
-  local read, order = pcall(cjson.decode, asked)
-  local started = read and type(order) == 'table' and tonumber(order.started)
-  -- BullMQ counts the starts from one again when a run that had ended is sent anew: nobody asked about that one.
-  if started and (tonumber(redis.call('HGET', key, 'ats')) or 0) <= started then
-    redis.call('HDEL', key, ASKED)
-    asked = ''
-  end
-end
-return { 'OK', token, kept[1] or '', asked, now }
+return { 'OK', token, redis.call('HGET', key, CHECKPOINT) or '', asked, now }

@@ -29,11 +29,13 @@ local place, reply = openRun(tag, layout, bucket, identity, queue, jobId, reques
 if not place then return reply end
 if place == 'active' then
   if not askWorker(tag, queueName, queue.prefix, jobId, 'pause', ARGV[7], now) then return { 'STOCK_WORKER' } end
+  runPlace.remember(tag, bucket, identity, request, nil, now, ANSWER_ASKED)
   return { 'ASKED', '', now }
 end
 if place == 'waiting-children' then return { 'NOT_WAITING', place } end
 local delayed = place == 'delayed' and rcall('ZSCORE', queue.prefix .. 'delayed', jobId)
-local record, text = asideRecord(tag, queue, bucket, identity, jobId, delayed and math.floor(delayed / 4096), request, ARGV[7], now)
+local requests = rememberRequest(runPlace.requestsOf(tag, bucket, identity), request, ANSWER_OK)
+local record, text = asideRecord(tag, queue, bucket, identity, jobId, delayed and math.floor(delayed / 4096), requests, ARGV[7], now)
 if not record then return { 'BAD_RECORD', text } end
 runPlace.leave(queue.prefix, jobId, place)
 putAside(tag, queue, bucket, identity, jobId, record, now)

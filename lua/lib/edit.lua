@@ -8,7 +8,9 @@ local function openRecord(now)
   if not text then
     for _, short in ipairs({ false, true }) do
       local _, _, requests = readSpent(tag, bucket, identity, short)
-      if requests and answeredBefore(requests, request) then return nil, { 'OK', '', now } end
+      local answer = requests and answeredBefore(requests, request)
+      -- What a worker was asked is answered on that side.
+      if answer and answer ~= ANSWER_ASKED then return nil, { 'OK', '', now } end
     end
     return nil, { 'NOT_FOUND' }
   end

@@ -70,13 +70,20 @@ do
     return inc == string.format('%.0f', record.inc), mark ~= '' and mark or nil
   end
 
-  -- Remembers how the run ended or that it was changed, so that a repeat of the request is answered.
-  function runPlace.remember(tag, bucket, identity, request, how, now)
+  -- The requests that were answered about this run.
+  function runPlace.requestsOf(tag, bucket, identity)
+    local known = readSpent(tag, bucket, identity, true) and true or false
+    local _, _, requests = readSpent(tag, bucket, identity, known)
+    return requests or ''
+  end
+
+  -- Remembers how the run ended or that it was changed, so that a repeat of the request is answered. `answer`: OK unless given.
+  function runPlace.remember(tag, bucket, identity, request, how, now, answer)
     local known = readSpent(tag, bucket, identity, true) and true or false
     local endedAt, before, requests = readSpent(tag, bucket, identity, known)
     -- A job that never was ours leaves no trace here unless it ends.
     if not before and not how then return end
-    writeSpent(tag, bucket, identity, how and now or endedAt, how or before, rememberRequest(requests or '', request, ANSWER_OK), known)
+    writeSpent(tag, bucket, identity, how and now or endedAt, how or before, rememberRequest(requests or '', request, answer or ANSWER_OK), known)
   end
 
   -- Gives a run that was taken aside back to its queue, as its record says by now.

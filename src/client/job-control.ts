@@ -95,21 +95,13 @@ export class JobControl {
   }
 
   async resume(jobId: string, options: EditOptions): Promise<ControlResult> {
-    await this.#refuseSchedule(checkId(jobId));
-    try {
-      await this.backend.scripts.resume(this.queue, jobId, requestOf(options));
-      return { where: 'timers' };
-    } catch (error) {
-      if (!isCarillonError(error, 'NOT_FOUND')) throw error;
-      const state = await this.backend.getState(jobId);
-      if (state === 'unknown') throw error;
-      throw new CarillonError('CONFLICT', `the job is not paused: it is ${state}`, {
-        field: 'jobId',
-        given: jobId,
-        todo: 'Nothing needs to be done.',
-        cause: error,
-      });
-    }
+    const [id, request] = [checkId(jobId), requestOf(options)];
+    await this.#refuseSchedule(id);
+    return this.#wherever(
+      id,
+      () => this.backend.scripts.resume(this.queue, id, request),
+      () => this.#runs.resume(this.queue, id, request),
+    );
   }
 
   async cancel(jobId: string, options: EditOptions & { reason?: string }): Promise<ControlResult> {

@@ -305,7 +305,10 @@ export class Queue<
     return this.#control.pause(jobId, options);
   }
 
-  /** Lets a paused job go on; at once when its time has passed. @throws CarillonError NOT_FOUND, CONFLICT */
+  /**
+   * Lets a paused job go on; at once when its time has passed. Withdraws a pause that a worker was asked for.
+   * @throws CarillonError NOT_FOUND; CONFLICT when it is not paused, or is being cancelled.
+   */
   async resumeJob(jobId: string, options: EditOptions = {}): Promise<ControlResult> {
     return this.#control.resume(jobId, options);
   }

@@ -30,6 +30,11 @@ export class RunControlScripts {
     return this.#change('pause-run', queue, runId, requestId, [note]);
   }
 
+  /** Withdraws a pause that is asked. @throws CarillonError NOT_FOUND, CONFLICT when none is or it has ended, QUEUE_BROKEN */
+  resume(queue: string, runId: string, requestId: string): Promise<RunControl> {
+    return this.#change('resume-run', queue, runId, requestId, [], 'allow-oom');
+  }
+
   /** @throws CarillonError NOT_FOUND, CONFLICT when a worker has it or it has ended, QUEUE_BROKEN */
   update(queue: string, runId: string, change: RecordChange, requestId: string): Promise<RunControl> {
     return this.#change('update-run', queue, runId, requestId, updateArguments(change));

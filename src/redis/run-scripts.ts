@@ -83,11 +83,16 @@ export class RunScripts {
     return undefined;
   }
 
-  /** The worker has stopped a run that it was asked to cancel or pause. @throws CarillonError STALE_RUN */
-  async leave(run: HeldRun, { verb, reason }: Asked): Promise<void> {
-    const args = [this.shard.base, bucketOfRun(run), run.queue, run.runId, run.lock, verb, reason];
-    const { status } = await this.shard.run('leave-run', 'allow-oom', args);
+  /**
+   * The worker has stopped a run: it leaves it as was asked last.
+   * @returns false when nothing is asked, or not any more: the worker still has the run.
+   * @throws CarillonError STALE_RUN
+   */
+  async leave(run: HeldRun): Promise<boolean> {
+    const args = [this.shard.base, bucketOfRun(run), run.queue, run.runId, run.lock];
+    const { status, rest } = await this.shard.run('leave-run', 'allow-oom', args);
     if (status !== 'OK') throw statusError(status);
+    return asText(rest[0]) !== '';
   }
 
   /** The run ends otherwise than was asked. */

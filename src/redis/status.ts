@@ -43,6 +43,11 @@ const STATUS_ERRORS: Record<string, StatusError> = {
     todo: 'Resume it, or let it run.',
   },
   NOT_PAUSED: { code: 'CONFLICT', message: 'it is not paused', todo: 'Nothing needs to be done.' },
+  BEING_CANCELLED: {
+    code: 'CONFLICT',
+    message: 'its worker was asked to cancel it: that stands',
+    todo: 'Add it again when it has ended.',
+  },
   BAD_RECORD: {
     code: 'BAD_RECORD',
     message: 'its record cannot be read',

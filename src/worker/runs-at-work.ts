@@ -4,7 +4,7 @@ import type { Job } from '../queue/job.js';
 import type { ClaimedRun, HeldRun, RunScripts } from '../redis/run-scripts.js';
 import type { Logger } from '../support/logger.js';
 import { pause } from '../support/pause.js';
-import { Attempt, type Ending, type StopReason } from './attempt.js';
+import { Attempt, type Ending } from './attempt.js';
 import { Lease } from './lease.js';
 import { Run } from './run.js';
 
@@ -159,9 +159,7 @@ export class RunsAtWork {
     const stopped = attempt.stopped;
     if (ending.how === 'returned') {
       // It has completed: whoever sends it anew does not mean this order.
-      if (stopped?.why === 'cancel' || stopped?.why === 'pause') {
-        await this.options.scripts.dropOrder(held).catch(() => undefined);
-      }
+      if (stopped !== undefined) await this.options.scripts.dropOrder(held).catch(() => undefined);
       return ending.result;
     }
     if (stopped === undefined) throw (ending as { error: unknown }).error;
@@ -175,18 +173,15 @@ export class RunsAtWork {
     // The order of things: whoever was told to stop and throws has stopped for that. A lock that is not trusted here may
     // stand in Redis yet: the run is handed back then and no attempt used, but not while its handler goes on.
     if (stopped.why === 'stale' && ending.how === 'ignored') throw new WaitingError();
-    await this.#giveBack(job, held, stopped);
+    await this.#giveBack(job, held);
     throw new WaitingError();
   }
 
-  async #giveBack(job: Job<unknown>, held: HeldRun, stopped: StopReason): Promise<void> {
+  /** As the order says that stands now, which may be newer than what it stopped for; without one to the next worker. */
+  async #giveBack(job: Job<unknown>, held: HeldRun): Promise<void> {
     const { scripts, logger } = this.options;
     try {
-      if (stopped.why === 'cancel' || stopped.why === 'pause') {
-        await scripts.leave(held, { verb: stopped.why, reason: stopped.reason, at: stopped.at });
-      } else {
-        await job.moveToWait(held.lock);
-      }
+      if (!(await scripts.leave(held))) await job.moveToWait(held.lock);
     } catch (error) {
       // Its lock ends by itself; another worker has it then, one attempt later at most.
       logger.warn(

@@ -32,6 +32,9 @@ export interface WorkerOptions extends Omit<BullWorkerOptions, 'connection'>, Ru
 // biome-ignore lint/suspicious/noExplicitAny: BullMQ's own types of an untyped processor
 export type Processor = (job: any, token?: string, signal?: AbortSignal) => Promise<unknown>;
 
+/** What the id of a worker begins with that hears orders, and so each lock of it: known from the fetch on. As lua/lib/run-ask.lua. */
+const HEARS = 'carillon-';
+
 /** For our own calls: a run's lock lasts longer than a call may take. */
 const CALLS = { maxRetriesPerRequest: 1, commandTimeout: 5000, connectTimeout: 5000 };
 
@@ -86,6 +89,11 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
       lockRenewTime: settings.lockRenewTime,
       stalledInterval: settings.stalledInterval,
     } as BullWorkerOptions);
+    if (!isFile) {
+      // BullMQ has fetched nothing yet, and its lock manager keeps the id that it was made with.
+      Object.assign(this, { id: HEARS + this.id });
+      this.createLockManager();
+    }
     this.#settings = settings;
     this.#handlers = handlers;
     this.#logger = (options.logger ?? defaultLogger()).child({ queue: name });

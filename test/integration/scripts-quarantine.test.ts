@@ -159,6 +159,7 @@ describe('WRONG_LAYOUT: no script touches a namespace that was laid out otherwis
     'carry-zone': (spine) => new TimeZoneStore(spine.shard).beginCarrying(owned, 0, ['UTC']),
     'cancel-run': (spine) => new RunControlScripts(spine.shard).cancel('q', 'b', '', 'r'),
     'pause-run': (spine) => new RunControlScripts(spine.shard).pause('q', 'b', '', 'r'),
+    'resume-run': (spine) => new RunControlScripts(spine.shard).resume('q', 'b', 'r'),
     'update-run': (spine) => new RunControlScripts(spine.shard).update('q', 'b', {}, 'r'),
     'reschedule-run': (spine) => new RunControlScripts(spine.shard).reschedule('q', 'b', 1, true, 'r'),
     'announce-parents': bare('announce-parents', 'deny-oom'),

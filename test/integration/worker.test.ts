@@ -495,7 +495,7 @@ test('a run that lost its lock cannot complete, checkpoint or leave', async ({ t
   ).rejects.toMatchObject({ code: 'STALE_RUN' });
   await runs.checkpoint(held, second.token, '2');
   await client.set(`${base}q:a:lock`, 'another');
-  await expect(runs.leave(held, { verb: 'cancel', reason: '', at: 0 })).rejects.toMatchObject({
+  await expect(runs.leave(held)).rejects.toMatchObject({
     code: 'STALE_RUN',
   });
   await expect(runs.claim(held, 5000, {})).rejects.toMatchObject({ code: 'STALE_RUN' });
