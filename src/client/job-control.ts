@@ -101,6 +101,7 @@ export class JobControl {
       id,
       () => this.backend.scripts.resume(this.queue, id, request),
       () => this.#runs.resume(this.queue, id, request),
+      () => this.#runs.inTurn(this.queue, id, 'resume', '', request),
     );
   }
 
@@ -110,6 +111,7 @@ export class JobControl {
       id,
       () => this.backend.scripts.cancel(this.queue, id, reason, request, 'job'),
       () => this.#runs.cancel(this.queue, id, reason, request),
+      () => this.#runs.inTurn(this.queue, id, 'cancel', reason, request),
     );
   }
 
@@ -159,12 +161,17 @@ export class JobControl {
     });
   }
 
-  /** The timers first, then BullMQ; again when the job came back into the timers meanwhile. */
+  /**
+   * In the order in which a job moves: a tick that waits for its turn, the timers, BullMQ; again when the job came back
+   * into the timers meanwhile.
+   */
   async #wherever(
     jobId: string,
     inTimers: () => Promise<unknown>,
     inQueue: () => Promise<RunControl>,
+    inTurn = () => this.#runs.inTurn(this.queue, jobId, 'change', '', newRequestId()),
   ): Promise<ControlResult> {
+    if (await inTurn()) return { where: 'timers' };
     for (let attempt = 1; ; attempt++) {
       try {
         await inTimers();

@@ -1,5 +1,6 @@
 import { bucketOf } from '../domain/buckets.js';
-import { identityOf } from '../domain/ids.js';
+import { isCarillonError } from '../domain/errors.js';
+import { identityOf, jobIdOfRun } from '../domain/ids.js';
 import type { RecordChange } from './job-scripts.js';
 import { updateArguments } from './job-scripts.js';
 import { asText } from './replies.js';
@@ -49,6 +50,37 @@ export class RunControlScripts {
     requestId: string,
   ): Promise<RunControl> {
     return this.#change('reschedule-run', queue, runId, requestId, [time, relative ? 1 : 0]);
+  }
+
+  /**
+   * Takes a run back that waits for its turn in its schedule's record.
+   * @param verb anything but `cancel` is refused.
+   * @returns false when no run of this id waits there.
+   * @throws CarillonError UNSUPPORTED, CONFLICT
+   */
+  async inTurn(
+    queue: string,
+    runId: string,
+    verb: 'cancel' | 'resume' | 'change',
+    reason: string,
+    requestId: string,
+  ): Promise<boolean> {
+    const schedule = jobIdOfRun(runId);
+    if (schedule === runId) return false;
+    try {
+      await this.#change(
+        'change-waiting-run',
+        queue,
+        schedule,
+        requestId,
+        [runId, verb, reason],
+        'allow-oom',
+      );
+      return true;
+    } catch (error) {
+      if (isCarillonError(error, 'NOT_FOUND')) return false;
+      throw error;
+    }
   }
 
   async #change(

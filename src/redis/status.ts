@@ -43,6 +43,11 @@ const STATUS_ERRORS: Record<string, StatusError> = {
     todo: 'Resume it, or let it run.',
   },
   NOT_PAUSED: { code: 'CONFLICT', message: 'it is not paused', todo: 'Nothing needs to be done.' },
+  IN_TURN: {
+    code: 'UNSUPPORTED',
+    message: 'it waits for its turn behind the open runs of its schedule, in the schedule’s own record',
+    todo: 'Cancel it, or change the schedule.',
+  },
   BEING_CANCELLED: {
     code: 'CONFLICT',
     message: 'its worker was asked to cancel it: that stands',

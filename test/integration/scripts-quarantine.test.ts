@@ -160,6 +160,7 @@ describe('WRONG_LAYOUT: no script touches a namespace that was laid out otherwis
     'cancel-run': (spine) => new RunControlScripts(spine.shard).cancel('q', 'b', '', 'r'),
     'pause-run': (spine) => new RunControlScripts(spine.shard).pause('q', 'b', '', 'r'),
     'resume-run': (spine) => new RunControlScripts(spine.shard).resume('q', 'b', 'r'),
+    'change-waiting-run': bare('change-waiting-run', 'allow-oom'),
     'update-run': (spine) => new RunControlScripts(spine.shard).update('q', 'b', {}, 'r'),
     'reschedule-run': (spine) => new RunControlScripts(spine.shard).reschedule('q', 'b', 1, true, 'r'),
     'announce-parents': bare('announce-parents', 'deny-oom'),
