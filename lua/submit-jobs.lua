@@ -3,7 +3,7 @@
 -- flags    deny-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 base text; 4 namespace text; 5 queue text; 6 call bytes; 7 window ms; 8 maxPending count; 9 items bytes; 10 afters json("" for none)
--- returns  OK now answers(a byte an item, 0 ID_IN_USE) others(list of index, id, scheduledFor) | WRONG_LAYOUT | QUOTA pending | OUT_OF_RANGE item | PAST_DEADLINE item | UNKNOWN_PARENT identity | PARENT_IS_SCHEDULE identity | PARENT_BUSY identity
+-- returns  OK now answers(a byte an item, 0 ID_IN_USE, 7 other parents) others(list of index, id, scheduledFor) | WRONG_LAYOUT | QUOTA pending | OUT_OF_RANGE item | PAST_DEADLINE item | UNKNOWN_PARENT identity | PARENT_IS_SCHEDULE identity | PARENT_BUSY identity
 -- cost     O(n log N) for n <= 250 items, 256 KB
 
 local tag, layout, base, namespace, queueName = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -31,7 +31,7 @@ do
 --- @include "dedup"
   isDuplicateItem, deduplicateItem, handOver, standsAt = isDuplicate, deduplicate, handOverDedup, standingAt
 end
-local refusal, joinParents
+local refusal, joinParents, differ
 do
 --- @include "history"
 --- @include "parents"
@@ -145,7 +145,7 @@ end
 
 -- The answer to an identity that is known already, or nil when the job may be created; then also the requests of the
 -- earlier job of that id, which the new record keeps: a late repeat of one of them must not touch it.
-local function knownAnswer(item, request)
+local function knownAnswer(item, request, entry)
   local earlier = ''
   local pending = redis.call('HGET', tag .. ':' .. item.bucket .. ':jobs', item.identity)
   if pending then
@@ -159,6 +159,7 @@ local function knownAnswer(item, request)
       dropPending(tag, item.bucket, item.identity, record, queueName)
       return nil, nil, ANSWER_REPLACED, record.requests
     end
+    if entry and differ(item, entry) then return ANSWER_OTHER_PARENTS, record.at end
     record.requests = rememberRequest(record.requests, request, ANSWER_EXISTING)
     redis.call('HSET', tag .. ':' .. item.bucket .. ':jobs', item.identity, encodeRecord(record))
     tellDuplicated(item.id)
@@ -194,7 +195,8 @@ local function judge(index)
   local inc = firstInc + index - 1
   local deduplicated = hasFlag(item.recordFlags, FLAG_DEDUP)
   local id = item.id
-  local answer, knownAt, created, earlier = knownAnswer(item, request)
+  local entry = afters and afters[tostring(index)]
+  local answer, knownAt, created, earlier = knownAnswer(item, request, entry)
   local at = knownAt or item.at
   if not answer and deduplicated then
     local other, otherAt = deduplicateItem(tag, base, queueName, item, inc, now)
@@ -203,7 +205,6 @@ local function judge(index)
   if not answer then
     answer = created or ANSWER_CREATED
     requests = item.chosen and rememberRequest(earlier, request, answer) or ''
-    local entry = afters and afters[tostring(index)]
     if not entry or joinParents(item, inc, requests, entry, now) then
       if item.at > now then createTimer(item, inc, requests) else createDue(item, inc, requests) end
     end

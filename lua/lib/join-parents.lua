@@ -12,6 +12,10 @@ refusal = function(entry)
   return nil
 end
 
+differ = function(item, entry)
+  return parents.differ(tag, base, item.identity, entry)
+end
+
 -- True when the job waits for nothing and is to be created like any other.
 joinParents = function(item, inc, requests, entry, now)
   local open, verdict, by = parents.join(tag, base, item.identity, entry, now)

@@ -104,6 +104,26 @@ do
     return open, verdict, by
   end
 
+  -- Whether a pending job does not wait for what is asked of it once more. One that waits for nothing any more has waited for
+  -- whatever ended, and let it be.
+  function parents.differ(tag, base, child, entry)
+    local bucket = watch.bucketOf(child)
+    local text = redis.call('HGET', tag .. ':' .. bucket .. ':after', child)
+    if text then
+      local stored, on = cjson.decode(text), {}
+      for _, edge in ipairs(stored.e) do on[edge[1]] = edge[2] end
+      local same = #stored.e == #entry.e and stored.f == entry.f and stored.l == entry.l
+      for _, edge in ipairs(entry.e) do same = same and on[edge[1]] == edge[2] end
+      if same then return false end
+      if watch.isWaiting(tag, bucket, child) then return true end
+    end
+    for _, edge in ipairs(entry.e) do
+      local state = parents.stateOf(tag, base, edge[1])
+      if state ~= 'unknown' and (not parents.isDecided(state) or judgeEdge(entry, edge[2], state) == 'cancel') then return true end
+    end
+    return false
+  end
+
   -- As BullMQ tells of a delayed job that is removed.
   function parents.tellRemoved(base, identity)
     local queueName, jobId = string.match(identity, '^([^:]+):(.+)$')

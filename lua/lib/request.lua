@@ -1,5 +1,5 @@
 -- Request ids (design: every mutating call carries one). A request is 7 bytes of the client's hash and one answer byte.
-local ANSWER_ID_IN_USE = 0
+local ANSWER_ID_IN_USE, ANSWER_OTHER_PARENTS = 0, 7
 local ANSWER_CREATED, ANSWER_EXISTING, ANSWER_REPLACED, ANSWER_FIRED, ANSWER_OK, ANSWER_ASKED = 1, 2, 3, 4, 5, 6
 
 -- The answer byte that this request got before, or nil. `requests` is a run of 8-byte entries.

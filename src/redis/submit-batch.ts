@@ -65,14 +65,15 @@ const FIRST_BYTES = 16 * 1024;
 /** The longest that header, optional fields and the length fields of one item get. */
 const FIXED_BYTES = 64;
 
-/** The answer bytes of lua/lib/request.lua; 0 refuses one item without touching the others. */
-const ANSWERS: readonly (SubmitAnswer | 'ID_IN_USE')[] = [
-  'ID_IN_USE',
-  'created',
-  'existing',
-  'replaced',
-  'fired',
-];
+/** The answer bytes of lua/lib/request.lua; 0 and 7 refuse one item without touching the others. */
+const ANSWERS: Readonly<Record<number, SubmitAnswer | 'ID_IN_USE' | 'OTHER_PARENTS'>> = {
+  0: 'ID_IN_USE',
+  1: 'created',
+  2: 'existing',
+  3: 'replaced',
+  4: 'fired',
+  7: 'OTHER_PARENTS',
+};
 
 /**
  * The packed items of one script call. An item is B flags, B record flags, B bucket, I2 index, I2 identity length, I6 time, I4
@@ -170,6 +171,7 @@ export class SubmitBatch {
       const answer = ANSWERS[answers[index] ?? -1];
       if (answer === undefined) throw new CarillonError('BAD_SCRIPT', 'submit left an item unanswered');
       if (answer === 'ID_IN_USE') return idInUse(item.jobId);
+      if (answer === 'OTHER_PARENTS') return otherParents(item.jobId);
       return { answer, jobId: item.jobId, scheduledFor: item.relative ? now + item.time : item.time, now };
     });
     for (const { index, jobId, at } of exceptions) {
@@ -194,6 +196,13 @@ function idInUse(jobId: string): CarillonError {
     field: 'jobId',
     given: jobId,
     todo: 'Give one of the two another id.',
+  });
+}
+
+function otherParents(jobId: string): CarillonError {
+  return new CarillonError('CONFLICT', `the job ${jobId} is there and waits for other jobs than these`, {
+    field: 'after',
+    todo: 'Give it the same `after` and policies, another id, or cancel the one that is there first.',
   });
 }
 
