@@ -17,7 +17,8 @@ export type { LoadForecastOptions, TimersForecast } from './client/forecast.js';
 export type { GateInfo, GateOptions, Gates, QueueGate, Rate } from './client/gates.js';
 export type { AddedNode, GraphJob } from './client/graph.js';
 export type { HistoryEntry, HistoryOptions } from './client/history.js';
-export type { ControlResult, EditOptions, JobChange } from './client/job-control.js';
+export type { JobChange } from './client/job-change.js';
+export type { ControlResult, EditOptions } from './client/job-control.js';
 export type {
   ChangedJob,
   ChangedJobs,

@@ -1,16 +1,14 @@
 import { refuse } from '../config/check.js';
 import { type Duration, parseDuration } from '../domain/durations.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
-import { checkJobName, LONGEST_ID } from '../domain/ids.js';
+import { LONGEST_ID } from '../domain/ids.js';
 import { type Instant, parseInstant } from '../domain/instant.js';
-import { encodeData } from '../queue/payload.js';
 import type { TimerBackend } from '../queue/timer-backend.js';
-import type { RecordChange } from '../redis/job-scripts.js';
 import type { JobRecord } from '../redis/record.js';
 import { newRequestId } from '../redis/request-id.js';
 import { type RunControl, RunControlScripts } from '../redis/run-control-scripts.js';
-import { checkRequestId, type JobOptions, resolveOptions } from './job-options.js';
-import { PARENT_KEYS } from './job-parents.js';
+import { changeOf, checkChange, type JobChange, type StoredOptions } from './job-change.js';
+import { checkRequestId } from './job-options.js';
 
 /** Sent with each repeat of the same change, which then has its effect once. */
 export interface EditOptions {
@@ -18,26 +16,6 @@ export interface EditOptions {
   requestId?: string;
 }
 
-/** What a waiting job is to be instead; what is left out stays. */
-export interface JobChange<Data, Name extends string> {
-  name?: Name;
-  data?: Data;
-  /** All options anew, over the queue's defaults; time, id and deduplication stay. */
-  opts?: JobOptions;
-}
-
-/** Time, id and deduplication are given once, when a job is added. */
-const GIVEN_ONCE = [
-  'at',
-  'deduplication',
-  'delay',
-  'duplicateWindow',
-  'ifExists',
-  'jobId',
-  'requestId',
-  'timestamp',
-  ...PARENT_KEYS,
-] as const;
 const LONGEST_NOTE = 1000;
 const TRIES = 5;
 
@@ -118,20 +96,16 @@ export class JobControl {
   async update(
     jobId: string,
     change: JobChange<unknown, string>,
-    defaults: JobOptions,
     options: EditOptions,
   ): Promise<ControlResult> {
     checkId(jobId);
     const requestId = requestOf(options);
-    const parts: RecordChange = {};
-    if (change.name !== undefined) parts.name = checkJobName(change.name);
-    if (change.data !== undefined) parts.data = encodeData(change.data, this.maxPayload);
+    const checked = checkChange(change, this.maxPayload);
     for (let attempt = 1; ; attempt++) {
       const record = await this.#refuseSchedule(jobId);
-      if (change.opts !== undefined) {
-        const kept = record === undefined ? await this.#queuedDeduplication(jobId) : deduplicationOf(record);
-        Object.assign(parts, encodeChange(change.opts, defaults, kept));
-      }
+      const stored =
+        record === undefined ? await this.#queuedOptions(jobId) : { ...record, text: record.opts };
+      const parts = changeOf(checked, stored);
       try {
         return await this.#wherever(
           jobId,
@@ -139,16 +113,17 @@ export class JobControl {
           () => this.#runs.update(this.queue, jobId, parts, requestId),
         );
       } catch (error) {
-        // Another job took the id's place between the reading and the writing.
+        // Somebody changed it, or another job took the id's place, between the reading and the writing.
         if (attempt === TRIES || !isCarillonError(error, 'CONFLICT') || !error.retryable) throw error;
       }
     }
   }
 
-  /** What a run in BullMQ is deduplicated by; it stays with the run. */
-  async #queuedDeduplication(jobId: string): Promise<JobOptions['deduplication'] | undefined> {
-    const json = await this.backend.getJobData(jobId);
-    return json?.opts.deduplication;
+  async #queuedOptions(jobId: string): Promise<StoredOptions> {
+    const { client } = this.backend.shard;
+    const [text, priority] = await client.hmget(this.backend.toKey(jobId), 'opts', 'priority');
+    const { lifo } = JSON.parse(text || '{}') as { lifo?: boolean };
+    return { text: text ?? '', priority: Number(priority ?? 0), lifo: lifo ?? false };
   }
 
   async #refuseSchedule(jobId: string): Promise<JobRecord | undefined> {
@@ -191,29 +166,6 @@ export class JobControl {
       }
     }
   }
-}
-
-function encodeChange(
-  opts: JobOptions,
-  defaults: JobOptions,
-  kept: JobOptions['deduplication'],
-): RecordChange {
-  for (const key of GIVEN_ONCE) {
-    if (opts[key] !== undefined) {
-      refuse(`opts.${key}`, opts[key], 'is given once, when a job is added', 'Leave it out.');
-    }
-  }
-  const merged: JobOptions = { ...defaults, ...opts };
-  for (const key of GIVEN_ONCE) delete merged[key];
-  if (kept !== undefined) merged.deduplication = kept;
-  const { text, priority, lifo, deadline } = resolveOptions(merged);
-  const change: RecordChange = { opts: text, priority, lifo, deadline: deadline !== undefined };
-  if (merged.deduplication !== undefined) change.deduplicationId = merged.deduplication.id;
-  return change;
-}
-
-function deduplicationOf(record: JobRecord): JobOptions['deduplication'] {
-  return record.opts === '' ? undefined : (JSON.parse(record.opts).de as JobOptions['deduplication']);
 }
 
 /** Runs of schedules count too, and ids of BullMQ's own making. */

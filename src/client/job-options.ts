@@ -15,7 +15,7 @@ import {
   checkKeepJobs,
   encodeTelemetry,
 } from './job-option-values.js';
-import { PARENT_KEYS, type ParentOptions } from './job-parents.js';
+import { PARENT_KEYS, type ParentOptions, parentsOf } from './job-parents.js';
 
 /** BullMQ's options of a job, and ours. */
 export interface JobOptions extends Omit<JobsOptions, 'backoff'>, ParentOptions {
@@ -79,7 +79,7 @@ const OURS: ReadonlySet<string> = new Set([
   'requestId',
   ...PARENT_KEYS,
 ]);
-const KNOWN = [
+export const KNOWN_OPTIONS = [
   'at', 'delay', 'durability', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deadline', 'deduplication', 'group', 'keepLogs', 'lifo',
   'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timeout', 'timestamp', ...PARENT_KEYS,
 ]; // biome-ignore format: one list
@@ -148,6 +148,7 @@ export function checkDefaultOptions(defaults: unknown): void {
   }
   try {
     resolveOptions(given);
+    parentsOf(given, '', undefined);
   } catch (error) {
     if (!isCarillonError(error)) throw error;
     const { code, message, todo, field = '' } = error;
@@ -265,7 +266,7 @@ function encodeOne(
 
 function refuseOption(key: string, value: unknown): void {
   const instead = INSTEAD[key];
-  if (instead === undefined) rejectUnknown({ [key]: value }, KNOWN);
+  if (instead === undefined) rejectUnknown({ [key]: value }, KNOWN_OPTIONS);
   // What only says "no" asks for nothing.
   else if (value !== false) {
     refuse(key, value, 'cannot be given to a job of the timers', instead, 'UNSUPPORTED');

@@ -26,7 +26,8 @@ import { defaultLogger } from '../support/logger.js';
 import { DeadLetters } from './dead-letters.js';
 import { Gates, QueueGate } from './gates.js';
 import { type AddedNode, type GraphJob, Graphs } from './graph.js';
-import { type ControlResult, type EditOptions, type JobChange, JobControl } from './job-control.js';
+import type { JobChange } from './job-change.js';
+import { type ControlResult, type EditOptions, JobControl } from './job-control.js';
 import {
   type ChangedJobs,
   type ChangeJobsOptions,
@@ -322,15 +323,15 @@ export class Queue<
   }
 
   /**
-   * Changes what a job will be, while no worker has it: its name, data or options.
-   * @throws CarillonError NOT_FOUND, CONFLICT
+   * Changes what a job will be, while no worker has it: its name, data, or single options; what is not named stays.
+   * @throws CarillonError INVALID_OPTION, also for a change of nothing; NOT_FOUND, CONFLICT
    */
   async updateJob(
     jobId: string,
     change: JobChange<DataType, NameType>,
     options: EditOptions = {},
   ): Promise<ControlResult> {
-    return this.#control.update(jobId, change, this.jobsOpts, options);
+    return this.#control.update(jobId, change, options);
   }
 
   /**

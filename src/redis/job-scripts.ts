@@ -28,6 +28,8 @@ export interface RecordChange {
   opts?: string;
   priority?: number;
   lifo?: boolean;
+  /** The options that the new ones were made of: others by then are a CONFLICT. */
+  before?: string;
   /** The deduplication that both the old and the new options hold. */
   deduplicationId?: string;
   /** The new options hold a deadline. */
@@ -283,7 +285,8 @@ export function updateArguments(change: RecordChange): ScriptArgument[] {
     (change.name === undefined ? '' : 'n') +
     (change.data === undefined ? '' : 'd') +
     (change.opts === undefined ? '' : 'o') +
-    (change.priority === undefined && change.lifo === undefined ? '' : 'p');
+    (change.priority === undefined && change.lifo === undefined ? '' : 'p') +
+    (change.before === undefined ? '' : 'b');
   return [
     parts,
     change.name ?? '',
@@ -293,6 +296,7 @@ export function updateArguments(change: RecordChange): ScriptArgument[] {
     change.lifo ? 1 : 0,
     change.deduplicationId ?? '',
     change.deadline ? 1 : 0,
+    change.before ?? '',
   ];
 }
 

@@ -1,6 +1,6 @@
 import { Worker } from 'bullmq';
 import { expect, onTestFinished, test } from 'vitest';
-import { Queue, type QueueOptions, Scheduler } from '../../src/index.js';
+import { type JobOptions, Queue, type QueueOptions, Scheduler } from '../../src/index.js';
 import { onCleanup } from '../support/cleanup.js';
 import { eventually } from '../support/eventually.js';
 import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
@@ -96,11 +96,84 @@ test('updateJob replaces what is given and keeps the rest', async ({ task }) => 
     ['attempts', { opts: { attempts: -1 } }],
     ['data', { data: 5n }],
     ['name', { name: 'n'.repeat(256) }],
+    ['change.priority', { priority: 1 }],
+    ['change.payload', { name: 'x', payload: {} }],
+    ['change', {}],
+    ['change', { opts: {} }],
+    ['change', { opts: { attempts: undefined }, name: undefined }],
+    ['change', 'x'],
+    ['opts', { opts: [] }],
+    ['opts.atempts', { opts: { atempts: null } }],
+    ['opts.jobId', { opts: { jobId: null } }],
   ] as const) {
     await expect(queue.updateJob('a', change as never)).rejects.toMatchObject({ field });
   }
   await job?.promote();
   expect(await queue.getPrioritized()).toMatchObject([{ id: 'a', name: 'new', data: { v: 2 } }]);
+});
+
+const everything = {
+  attempts: 5,
+  backoff: { type: 'exponential' as const, delay: 50 },
+  priority: 4,
+  group: 'a',
+  timeout: '1m',
+  keepLogs: 3,
+  telemetry: { metadata: 'm' },
+  timestamp: 1_700_000_000_000,
+  removeOnFail: true,
+};
+
+test.for([
+  ['in the timers', { at: Date.now() + HOUR }],
+  ['in its queue', {}],
+] as const)(
+  'updateJob of one option leaves all others, %s; null takes one away',
+  async ([, time], { task }) => {
+    const { queue } = open(task, {
+      defaultJobOptions: { removeOnComplete: 5 },
+    });
+    await queue.add('x', {}, { ...everything, ...time, jobId: 'a' });
+    const optsOf = async () => {
+      const { delay: _, ...opts } = (await queue.getJob('a'))?.opts as JobOptions;
+      return opts;
+    };
+    const before = await optsOf();
+    expect(before).toMatchObject({ attempts: 5, group: 'a', removeOnComplete: 5 });
+    queue.jobsOpts = { attempts: 9 } as never;
+    await queue.updateJob('a', { opts: { priority: 1 } });
+    expect(await optsOf()).toEqual({ ...before, priority: 1 });
+    expect((await queue.getJob('a'))?.priority).toBe(1);
+    await queue.updateJob('a', { opts: { attempts: 0 } });
+    expect(await optsOf()).toEqual({ ...before, priority: 1, attempts: 0 });
+    expect((await queue.getJob('a'))?.priority).toBe(1);
+    await queue.updateJob('a', { opts: { group: null, keepLogs: null, telemetry: null, priority: null } });
+    const { group: _1, keepLogs: _2, telemetry: _3, priority: _4, ...rest } = before;
+    const { telemetry: _5, ...after } = await optsOf();
+    expect(after).toEqual({ ...rest, attempts: 0 });
+    expect((await queue.getJob('a'))?.priority).toBe(0);
+  },
+);
+
+test.for([
+  ['in the timers', { delay: HOUR }],
+  ['in its queue', {}],
+] as const)('updates of different options at once all stand, %s', async ([, time], { task }) => {
+  const { queue } = open(task);
+  for (let i = 0; i < 10; i++) {
+    const jobId = `a${i}`;
+    await queue.add('x', {}, { jobId, ...time });
+    await Promise.all([
+      queue.updateJob(jobId, { opts: { attempts: 3 } }),
+      queue.updateJob(jobId, { opts: { backoff: 50 } }),
+      queue.updateJob(jobId, { opts: { group: 'b' } }),
+    ]);
+    expect((await queue.getJob(jobId))?.opts).toMatchObject({
+      attempts: 3,
+      backoff: { delay: 50 },
+      group: 'b',
+    });
+  }
 });
 
 test('changeDelay takes durations as text, and refuses what is none', async ({ task }) => {
