@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { CarillonError } from '../domain/errors.js';
 import { durationArgument, integerArgument } from './arguments.js';
 import { placeOf } from './connect.js';
+import { usageError } from './failure.js';
 import { plain, printJson, printLine, printTable, remark } from './output.js';
 import { settingsOf } from './settings.js';
 import { untilSignal } from './signals.js';
@@ -23,6 +24,8 @@ interface Flags {
   batch?: string;
   pollInterval?: string;
   duplicateWindow?: string;
+  replicas?: string;
+  timeout?: string;
 }
 
 /** \`carillon outbox\` and what belongs to its table. */
@@ -35,6 +38,11 @@ export function addOutbox(program: Command): void {
     .option('--batch <count>', 'rows a transaction (default: 200)')
     .option('--poll-interval <duration>', 'the longest rest between two looks (default: 1s)')
     .option('--duplicate-window <duration>', 'how long an ended id answers `fired` (default: 1h)')
+    .option(
+      '--replicas <count>',
+      'replicas of Redis that must have a job before its row is deleted (default: 0)',
+    )
+    .option('--timeout <duration>', 'how long they may take, at most 5s (default: 1s)')
     .addHelpText('after', HELP)
     .action(relay);
   outbox.command('sql').description('print the statements that make the table').action(sql);
@@ -47,7 +55,8 @@ export function addOutbox(program: Command): void {
 async function relay(_flags: Flags, command: Command): Promise<void> {
   const settings = settingsOf(command);
   const { redis, prefix, namespace } = settings;
-  const { batch, pollInterval, duplicateWindow } = flagsOf(command);
+  const { batch, pollInterval, duplicateWindow, replicas, timeout } = flagsOf(command);
+  if (timeout !== undefined && replicas === undefined) throw usageError('--timeout is that of --replicas');
   const { OutboxRelay } = await import('../outbox/relay.js');
   const service = new OutboxRelay({
     database: databaseOf(command),
@@ -58,6 +67,12 @@ async function relay(_flags: Flags, command: Command): Promise<void> {
     ...(batch && { batch: integerArgument(batch, 'batch', 1, 1000) }),
     ...(pollInterval && { pollInterval: durationArgument(pollInterval, 'poll-interval') }),
     ...(duplicateWindow && { duplicateWindow: durationArgument(duplicateWindow, 'duplicate-window') }),
+    ...(replicas && {
+      durability: {
+        replicas: integerArgument(replicas, 'replicas', 0, 100),
+        ...(timeout && { timeout: durationArgument(timeout, 'timeout') }),
+      },
+    }),
   });
   const stopping = untilSignal();
   const started = service.start();

@@ -1,15 +1,19 @@
 import { checkObject, refuse } from '../config/check.js';
+import { type DurabilityOptions, durabilityOf } from '../config/durability-options.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { layersOf } from '../domain/graph.js';
 import { checkQueueName, identityOf } from '../domain/ids.js';
+import type { Durability } from '../redis/durability.js';
 import type { JobScripts } from '../redis/job-scripts.js';
 import type { ParentScripts } from '../redis/parent-scripts.js';
 import { statusError } from '../redis/status.js';
 import type { SubmitAnswer, SubmitItem, SubmitResult } from '../redis/submit-batch.js';
 import { Submitter } from '../redis/submitter.js';
+import type { UnansweredJobs } from '../redis/unanswered-jobs.js';
 import { jobIds } from './job-ids.js';
 import { checkRequestId, type JobOptions } from './job-options.js';
-import { type JobLimits, prepareJob } from './prepare-job.js';
+import { namedBy } from './named-refusal.js';
+import { type JobLimits, prepareJob, refuseOfCall, withDefaults } from './prepare-job.js';
 
 /** One job of a graph; its `opts.after` names others of the graph, or jobs that are there already. */
 export interface GraphJob<Data = unknown> {
@@ -33,6 +37,7 @@ export interface AddedNode {
 export interface GraphParts {
   jobs: JobScripts;
   parents: ParentScripts;
+  unanswered: UnansweredJobs;
   limits: JobLimits & { maxPending: number };
   /** The options of jobs of the own queue that do not say otherwise. */
   defaults: () => JobOptions;
@@ -51,7 +56,11 @@ export class Graphs {
    * and repeated with the same ids it adds only what is missing.
    * @throws CarillonError CYCLE, UNKNOWN_PARENT, ID_IN_USE and all that `queue.add` refuses; nothing was sent then.
    */
-  async add(nodes: readonly GraphJob[], requestId: string | undefined): Promise<AddedNode[]> {
+  async add(
+    nodes: readonly GraphJob[],
+    { requestId, durability: asked }: { requestId?: string; durability?: DurabilityOptions },
+  ): Promise<AddedNode[]> {
+    const durability = durabilityOf(asked);
     if (requestId !== undefined) checkRequestId(requestId);
     if (!Array.isArray(nodes))
       refuse('nodes', nodes, 'must be a list', 'Give [{ queue, name, data, opts }, …].');
@@ -71,11 +80,17 @@ export class Graphs {
     const layers = layersOf(shapes);
     const own = new Set(shapes.map(({ identity }) => identity));
     const all = new Set(shapes.flatMap(({ parents }) => parents));
-    await this.#requireKnown([...all].filter((parent) => !own.has(parent)));
-    // A root may run and be gone before its children are stored: its outcome is kept from the beginning.
-    await this.parts.parents.announce([...all].filter((parent) => own.has(parent)));
+    const items = prepared.map(({ item }) => item);
     const results: SubmitResult[] = [];
-    for (const layer of layers) await this.#addLayer(layer, prepared, results, requestId);
+    await this.parts.unanswered.hold(items, async () => {
+      await this.#requireKnown([...all].filter((parent) => !own.has(parent)));
+      // A root may run and be gone before its children are stored: its outcome is kept from the beginning.
+      await this.parts.parents.announce(
+        [...all].filter((parent) => own.has(parent)),
+        durability,
+      );
+      for (const layer of layers) await this.#addLayer(layer, prepared, results, { requestId, durability });
+    });
     return prepared.map(({ queue }, index) => {
       const { jobId, answer, scheduledFor } = results[index] as SubmitResult;
       return { queue, jobId, answer, scheduledFor };
@@ -92,17 +107,12 @@ export class Graphs {
     if (node.opts !== undefined) checkObject(`${field}.opts`, node.opts);
     const { limits, defaults } = this.parts;
     const queue = node.queue === undefined ? limits.queue : checkQueueName(node.queue, `${field}.queue`);
-    const opts = { ...(queue === limits.queue ? defaults() : {}), ...node.opts, jobId: node.opts?.jobId };
-    if (opts.requestId !== undefined) {
-      refuse(
-        `${field}.opts.requestId`,
-        opts.requestId,
-        'names one call',
-        'Give addGraph(nodes, { requestId }).',
-      );
-    }
-    const item = prepareJob(node.name, node.data, opts, { ...limits, queue }, this.#newId, requestId, index);
-    return { queue, item };
+    const opts = withDefaults(queue === limits.queue ? defaults() : {}, node.opts);
+    return namedBy(field, () => {
+      refuseOfCall(opts, 'addGraph(nodes');
+      const own = { ...limits, queue };
+      return { queue, item: prepareJob(node.name, node.data, opts, own, this.#newId, requestId, index) };
+    });
   }
 
   async #requireKnown(parents: readonly string[]): Promise<void> {
@@ -116,7 +126,7 @@ export class Graphs {
     layer: readonly number[],
     prepared: readonly { queue: string; item: SubmitItem }[],
     results: SubmitResult[],
-    requestId: string | undefined,
+    { requestId, durability }: { requestId: string | undefined; durability: Durability | undefined },
   ): Promise<void> {
     const byQueue = new Map<string, number[]>();
     for (const index of layer) {
@@ -127,12 +137,16 @@ export class Graphs {
     }
     await Promise.all(
       [...byQueue].map(async ([queue, indexes]) => {
-        const { maxPending } = this.parts.limits;
-        const submitter = new Submitter(this.parts.jobs, queue, { maxPending, wall: Date.now });
+        const { jobs, limits, unanswered } = this.parts;
+        const submitter = new Submitter(jobs, queue, {
+          maxPending: limits.maxPending,
+          wall: Date.now,
+          answered: () => unanswered.answered(),
+        });
         const items = indexes.map((index) => (prepared[index] as (typeof prepared)[0]).item);
         // A layer of a queue is a request: its items keep their places in each repeat.
         const request = requestId === undefined ? undefined : `${requestId}:${queue}:${layer[0]}`;
-        const answered = await submitter.submit(items, request);
+        const answered = await submitter.submit(items, request, durability);
         for (const [i, result] of answered.entries()) results[indexes[i] as number] = result;
       }),
     );

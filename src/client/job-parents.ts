@@ -34,7 +34,8 @@ export interface ParentOptions {
   onParentLost?: ParentPolicy;
 }
 
-export const PARENT_KEYS = ['after', 'onParentFailed', 'onParentLost'] as const;
+export const PARENT_POLICIES = ['onParentFailed', 'onParentLost'] as const;
+export const PARENT_KEYS = ['after', ...PARENT_POLICIES] as const;
 const MOST_PARENTS = 1000;
 const POLICIES = ['cancel', 'hold', 'run'] as const;
 
@@ -80,6 +81,14 @@ export function parentsOf(
     return [identity, parent.on ?? 'success', ''];
   });
   return e.length === 0 ? undefined : { e, f, l };
+}
+
+/** @throws CarillonError INVALID_OPTION for a policy of a job that waits for nobody. */
+export function refusePoliciesAlone(options: ParentOptions): void {
+  for (const key of PARENT_POLICIES) {
+    if (options[key] !== undefined)
+      refuse(key, options[key], 'needs `after`', 'Name the jobs that it waits for, or leave it out.');
+  }
 }
 
 function readParent(one: unknown, field: string): ParentJob {

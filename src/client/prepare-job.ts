@@ -5,7 +5,7 @@ import { encodeData } from '../queue/payload.js';
 import type { SubmitItem } from '../redis/submit-batch.js';
 import { requestedId } from './job-ids.js';
 import { type JobOptions, resolveOptions } from './job-options.js';
-import { parentsOf } from './job-parents.js';
+import { PARENT_POLICIES, parentsOf, refusePoliciesAlone } from './job-parents.js';
 
 /** What a queue tells of itself to those who check its jobs. */
 export interface JobLimits {
@@ -15,6 +15,28 @@ export interface JobLimits {
   duplicateWindow: number;
   /** Its name. */
   queue: string;
+}
+
+/** BullMQ's rule: the id is the job's own, whatever the defaults say. A job without parents needs no policy for them. */
+export function withDefaults(defaults: JobOptions, own: JobOptions | undefined): JobOptions {
+  const merged: JobOptions = { ...defaults, ...own, jobId: own?.jobId };
+  if (own?.after !== undefined) return merged;
+  for (const key of PARENT_POLICIES) {
+    if (defaults[key] !== undefined && own?.[key] === undefined) delete merged[key];
+  }
+  return merged;
+}
+
+/**
+ * Refuses options of a whole call in one of its jobs.
+ * @param call how it begins, for the reader.
+ * @throws CarillonError INVALID_OPTION
+ */
+export function refuseOfCall(opts: JobOptions, call: string): void {
+  for (const key of ['requestId', 'durability'] as const) {
+    if (opts[key] !== undefined)
+      refuse(key, opts[key], 'belongs to the whole call', `Give ${call}, { ${key} }).`);
+  }
 }
 
 /**
@@ -62,6 +84,7 @@ export function prepareJob(
     dedup: resolved.dedup,
     deadline: resolved.deadline !== undefined,
   };
+  if (opts.after === undefined) refusePoliciesAlone(opts);
   const after = opts.after === undefined ? undefined : parentsOf(opts, limits.queue, id);
   if (after === undefined) return item;
   if (resolved.replace) {

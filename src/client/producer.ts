@@ -1,13 +1,15 @@
 import { checkObject, refuse } from '../config/check.js';
-import { checkDurability, type DurabilityOptions } from '../config/durability-options.js';
+import { type DurabilityOptions, durabilityOf } from '../config/durability-options.js';
 import type { MinimalQueue } from '../queue/bullmq.js';
 import { Job } from '../queue/job.js';
 import type { Durability } from '../redis/durability.js';
 import type { SubmitItem, SubmitResult } from '../redis/submit-batch.js';
 import type { Submitter } from '../redis/submitter.js';
+import type { UnansweredJobs } from '../redis/unanswered-jobs.js';
 import { jobIds } from './job-ids.js';
 import { checkRequestId, type JobOptions } from './job-options.js';
-import { type JobLimits, prepareJob } from './prepare-job.js';
+import { namedBy } from './named-refusal.js';
+import { type JobLimits, prepareJob, refuseOfCall, withDefaults } from './prepare-job.js';
 
 /** One job of a bulk. */
 export interface BulkJob<Name extends string, Data> {
@@ -24,16 +26,18 @@ export class Producer<DataType, ResultType, NameType extends string> {
   constructor(
     private readonly queue: MinimalQueue,
     private readonly submitter: Submitter,
+    private readonly unanswered: UnansweredJobs,
     private readonly limits: JobLimits,
     private readonly defaults: () => JobOptions,
   ) {}
 
   async add(name: NameType, data: DataType, opts?: JobOptions): Promise<Job<DataType, ResultType, NameType>> {
-    const merged = this.#merge(opts);
+    if (opts !== undefined) checkObject('opts', opts);
+    const merged = withDefaults(this.defaults(), opts);
     const { requestId } = merged;
     const durability = durabilityOf(merged.durability);
     const item = prepareJob(name, data, merged, this.limits, this.#newId, requestId);
-    const [result] = await this.submitter.submit([item], requestId, durability);
+    const [result] = await this.#submit([item], requestId, durability);
     return this.#jobOf({ name, data, opts: merged }, item, result as SubmitResult);
   }
 
@@ -49,27 +53,27 @@ export class Producer<DataType, ResultType, NameType extends string> {
     const whole = jobs.map((job, index) => {
       checkObject(`jobs[${index}]`, job);
       const { name, data, opts } = job;
-      return { name, data, opts: withContext(this.#merge(opts), context) };
+      if (opts !== undefined) checkObject(`jobs[${index}].opts`, opts);
+      return { name, data, opts: withContext(withDefaults(this.defaults(), opts), context) };
     });
-    const items = whole.map(({ name, data, opts }, index) => {
-      if (opts.requestId !== undefined) {
-        refuse('requestId', opts.requestId, 'names one call', 'Give addBulk(jobs, { requestId }).');
-      }
-      if (opts.durability !== undefined) {
-        refuse('durability', opts.durability, 'belongs to one call', 'Give addBulk(jobs, { durability }).');
-      }
-      return prepareJob(name, data, opts, this.limits, this.#newId, requestId, index);
-    });
-    const results = await this.submitter.submit(items, requestId, durability);
+    const items = whole.map(({ name, data, opts }, index) =>
+      namedBy(`jobs[${index}]`, () => {
+        refuseOfCall(opts, 'addBulk(jobs');
+        return prepareJob(name, data, opts, this.limits, this.#newId, requestId, index);
+      }),
+    );
+    const results = await this.#submit(items, requestId, durability);
     return results.map((result, index) => {
       return this.#jobOf(whole[index] as (typeof whole)[0], items[index] as SubmitItem, result);
     });
   }
 
-  /** BullMQ's rule: the id is the job's own, whatever the defaults say. */
-  #merge(opts: JobOptions | undefined): JobOptions {
-    if (opts !== undefined) checkObject('opts', opts);
-    return { ...this.defaults(), ...opts, jobId: opts?.jobId };
+  #submit(
+    items: readonly SubmitItem[],
+    requestId: string | undefined,
+    durability: Durability | undefined,
+  ): Promise<SubmitResult[]> {
+    return this.unanswered.hold(items, () => this.submitter.submit(items, requestId, durability));
   }
 
   #jobOf(
@@ -84,10 +88,6 @@ export class Producer<DataType, ResultType, NameType extends string> {
     if (opts.at !== undefined) job.delay = Math.max(0, job.scheduledFor - job.timestamp);
     return job;
   }
-}
-
-function durabilityOf(asked: DurabilityOptions | undefined): Durability | undefined {
-  return asked === undefined ? undefined : checkDurability('durability', asked);
 }
 
 /** BullMQ's rule: what the job says of its context wins over the span's. */

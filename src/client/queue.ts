@@ -138,15 +138,23 @@ export class Queue<
     );
     this.#opened = opened;
     this.#control = new JobControl(this.backend, name, timers.maxPayload);
+    const unanswered = new UnansweredJobs(opened.client, timers.offlineQueue);
     const submitter = new Submitter(scripts, name, {
       maxPending: timers.maxPending,
       wall: Date.now,
-      unanswered: new UnansweredJobs(opened.client, timers.offlineQueue),
+      answered: () => unanswered.answered(),
     });
-    this.#producer = new Producer(this, submitter, { ...timers, queue: name }, () => this.jobsOpts);
+    this.#producer = new Producer(
+      this,
+      submitter,
+      unanswered,
+      { ...timers, queue: name },
+      () => this.jobsOpts,
+    );
     this.#graphs = new Graphs({
       jobs: scripts,
       parents: new ParentScripts(shard),
+      unanswered,
       limits: { ...timers, queue: name },
       defaults: () => this.jobsOpts,
     });
@@ -161,6 +169,7 @@ export class Queue<
       jobs: scripts,
       scripts: new ScheduleScripts(shard),
       calendars: new CalendarStore(shard),
+      unanswered,
       stateOf: (runId) => this.getJobState(runId),
       encodeTemplate: (id, template) => encodeTemplate(id, template, this.jobsOpts, timers.maxPayload),
     });
@@ -225,11 +234,15 @@ export class Queue<
    * Adds jobs that wait for each other, of this queue and of others: `opts.after` names nodes or jobs that are there
    * already. The whole graph is checked before anything is sent, and parents are added first.
    * @param options.requestId names the graph: sent again with the same id and nodes it adds only what is missing.
+   * @param options.durability as the queue's, for this graph.
    * @throws CarillonError CYCLE, UNKNOWN_PARENT, ID_IN_USE and what `add` throws.
    */
-  async addGraph(nodes: readonly GraphJob[], options: { requestId?: string } = {}): Promise<AddedNode[]> {
+  async addGraph(
+    nodes: readonly GraphJob[],
+    options: { requestId?: string; durability?: DurabilityOptions } = {},
+  ): Promise<AddedNode[]> {
     this.#refuseClosed();
-    return this.#graphs.add(nodes, options.requestId);
+    return this.#graphs.add(nodes, options);
   }
 
   /** All jobs that hang together with one: what it waits for, what waits for it, and so on; by `<queue>:<id>`, at most 1,000. */

@@ -34,6 +34,14 @@ export function encodeTemplate(
 ): EncodedTemplate {
   rejectUnknown(checkObject('template', template), ['name', 'data', 'opts'], 'template.');
   const opts = (template.opts === undefined ? {} : checkObject('template.opts', template.opts)) as JobOptions;
+  if (opts.durability !== undefined) {
+    refuse(
+      'template.opts.durability',
+      opts.durability,
+      'belongs to the call that stores the schedule',
+      'Give new Queue(name, { durability }).',
+    );
+  }
   for (const key of OF_ONE_JOB) {
     if (opts[key] !== undefined) {
       refuse(

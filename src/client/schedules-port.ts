@@ -1,6 +1,7 @@
 import type { CalendarStore } from '../redis/calendar-store.js';
 import type { JobScripts } from '../redis/job-scripts.js';
 import type { ScheduleScripts } from '../redis/schedule-scripts.js';
+import type { UnansweredJobs } from '../redis/unanswered-jobs.js';
 import type { EncodedTemplate } from './schedule-write.js';
 
 /** What each run of a schedule is: BullMQ's name, data and options. */
@@ -18,6 +19,8 @@ export interface SchedulesPort {
   readonly jobs: JobScripts;
   readonly scripts: ScheduleScripts;
   readonly calendars: CalendarStore;
+  /** Bounds the schedules that wait here to be stored. */
+  readonly unanswered: UnansweredJobs;
   /** BullMQ's state of a run; `unknown` when it keeps it no more. */
   stateOf(runId: string): Promise<string>;
   encodeTemplate(scheduleId: string, template: ScheduleTemplate): EncodedTemplate;

@@ -198,7 +198,7 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
         options.judge?.(now);
         return { policies, template: encoded };
       },
-      options,
+      { ...options, waits: encoded },
     );
     return describeSchedule(this.port.queueName, id, after);
   }

@@ -21,6 +21,8 @@ export interface Wanted {
   template: EncodedTemplate;
 }
 
+type WantedOf = (read: { now: number; record: JobRecord | ScheduleRecord | undefined }) => Wanted;
+
 /** A schedule as it stood, and as it stands now. */
 export interface Stored {
   before: ScheduleRecord | undefined;
@@ -31,20 +33,34 @@ export interface Stored {
  * Reads a schedule, has it said what it is to be, and stores that by compare-and-set; all of it again when somebody else
  * wrote it in between, so that no edit is lost.
  * @param wantedOf is asked anew for each reading; what it throws ends the call. It refuses a one-time job.
+ * @param options.waits what the call keeps in this process until Redis answers; nothing to speak of by default.
  * @param options.dryRun only tells what would become of a schedule that there is; nothing is written.
- * @throws CarillonError CONFLICT when others were first each time; what the script refuses
+ * @throws CarillonError OFFLINE_FULL while Redis is away; CONFLICT when others were first each time; what the script refuses
  */
 export async function storeSchedule(
   port: SchedulesPort,
   id: string,
-  wantedOf: (read: { now: number; record: JobRecord | ScheduleRecord | undefined }) => Wanted,
-  options: { requestId?: string; dryRun?: boolean },
+  wantedOf: WantedOf,
+  options: { requestId?: string; dryRun?: boolean; waits?: EncodedTemplate },
+): Promise<Stored> {
+  const requestId = options.requestId === undefined ? newRequestId() : checkRequestId(options.requestId);
+  return port.unanswered.hold([options.waits ?? { data: '', opts: '' }], () =>
+    compareAndSet(port, id, wantedOf, requestId, options.dryRun ?? false),
+  );
+}
+
+async function compareAndSet(
+  port: SchedulesPort,
+  id: string,
+  wantedOf: WantedOf,
+  requestId: string,
+  dryRun: boolean,
 ): Promise<Stored> {
   const { jobs, scripts, queueName } = port;
-  const requestId = options.requestId === undefined ? newRequestId() : checkRequestId(options.requestId);
   for (let attempt = 0; attempt < TRIES; attempt++) {
     if (attempt > 0) await setTimeout(Math.random() * Math.min(LONGEST_REST, 2 ** attempt));
     const read = await jobs.get(queueName, id);
+    port.unanswered.answered();
     const { policies, template } = wantedOf(read);
     const before = read.record as ScheduleRecord | undefined;
     const names = [...calendarsOf(policies.exclude), ...calendarsNamed(before)];
@@ -56,7 +72,7 @@ export async function storeSchedule(
       calendars,
     });
     if (write === undefined) return { before, after: before as ScheduleRecord };
-    if (options.dryRun) return { before, after: asWritten(before as ScheduleRecord, write) };
+    if (dryRun) return { before, after: asWritten(before as ScheduleRecord, write) };
     const written = await scripts.upsert(queueName, id, write, requestId);
     if (written.status !== 'OK') continue;
     await followCalendars(port, names, calendars);

@@ -14,8 +14,13 @@ export interface DurabilityOptions {
 const MOST_REPLICAS = 100;
 const LONGEST = 60_000;
 
+/** That of one call, where it asks for one. @throws CarillonError INVALID_OPTION, INVALID_DURATION */
+export function durabilityOf(asked: unknown, longest = LONGEST): Durability | undefined {
+  return asked === undefined ? undefined : checkDurability('durability', asked, longest);
+}
+
 /** @throws CarillonError INVALID_OPTION, INVALID_DURATION */
-export function checkDurability(field: string, value: unknown): Durability {
+export function checkDurability(field: string, value: unknown, longest = LONGEST): Durability {
   const given = checkObject(field, value);
   rejectUnknown(given, ['replicas', 'timeout'], `${field}.`);
   return Object.freeze({
@@ -24,7 +29,7 @@ export function checkDurability(field: string, value: unknown): Durability {
     timeout: parseDuration((given.timeout ?? '1s') as Duration, {
       field: `${field}.timeout`,
       min: 1,
-      max: LONGEST,
+      max: longest,
     }),
   });
 }

@@ -3,7 +3,7 @@ import { checkQueueName } from '../domain/ids.js';
 import type { Durability } from '../redis/durability.js';
 import type { Logger } from '../support/logger.js';
 import { checkInteger, checkObject, refuse } from './check.js';
-import { checkDurability, type DurabilityOptions } from './durability-options.js';
+import { type DurabilityOptions, durabilityOf } from './durability-options.js';
 import { checkName, checkPrefix, DUPLICATE_WINDOW } from './scheduler-options.js';
 import { rejectUnknown } from './unknown-options.js';
 
@@ -99,7 +99,7 @@ export function resolveQueueOptions(name: unknown, options: unknown): ResolvedTi
       given.maxPayload === undefined
         ? MAX_PAYLOAD
         : checkInteger('maxPayload', given.maxPayload, 2, LARGEST_PAYLOAD),
-    durability: given.durability === undefined ? undefined : checkDurability('durability', given.durability),
+    durability: durabilityOf(given.durability),
     offlineQueue: checkInteger(
       'offlineQueue',
       given.offlineQueue ?? OFFLINE_QUEUE,

@@ -5,6 +5,7 @@ import { checkInteger, refuse } from '../config/check.js';
 import { DUPLICATE_WINDOW } from '../config/scheduler-options.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { checkQueueName } from '../domain/ids.js';
+import { refuseDurability } from './relay-row.js';
 import { checkTable, OUTBOX_TABLE } from './table.js';
 
 /** Whatever runs a statement in the caller's transaction: a client of node-postgres, say. */
@@ -81,6 +82,7 @@ export class Outbox {
     if (opts.requestId !== undefined) {
       refuse('requestId', opts.requestId, 'is the row’s own id', 'Leave it out.');
     }
+    refuseDurability(opts);
     const id = ulid();
     const limits = { maxPayload: this.#maxPayload, duplicateWindow: DUPLICATE_WINDOW, queue };
     const item = prepareJob(name, data, opts, limits, () => id);

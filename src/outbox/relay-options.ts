@@ -1,8 +1,10 @@
 import { checkInteger, checkObject, refuse } from '../config/check.js';
+import { type DurabilityOptions, durabilityOf } from '../config/durability-options.js';
 import { checkName, checkPrefix, DUPLICATE_WINDOW } from '../config/scheduler-options.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { type Duration, parseDuration } from '../domain/durations.js';
 import type { RedisConnectionOptions } from '../redis/connection.js';
+import type { Durability } from '../redis/durability.js';
 import { defaultNamespace } from '../redis/layout.js';
 import type { Logger } from '../support/logger.js';
 import { checkTable, OUTBOX_TABLE } from './table.js';
@@ -22,6 +24,11 @@ export interface OutboxRelayOptions {
   pollInterval?: Duration;
   /** How long the id of a job that has run answers `fired`. Defaults to `'1h'`, which is the most. */
   duplicateWindow?: Duration;
+  /**
+   * How many replicas of Redis must have a job before its row is deleted; until then the row stays and is handed over
+   * again. The time-out is at most `'5s'`. Defaults to none.
+   */
+  durability?: DurabilityOptions;
   /** Defaults to pino on standard error, level `CARILLON_LOG_LEVEL`. */
   logger?: Logger;
 }
@@ -37,14 +44,17 @@ export interface ResolvedRelayOptions {
   pollInterval: number;
   /** ms. */
   duplicateWindow: number;
+  durability: Durability | undefined;
 }
 
 const BATCH = 200;
 const MOST = 1000;
 const POLL = 1000;
 const LONGEST_POLL = 60_000;
+/** Two rounds of it go by while a transaction is open, which PostgreSQL ends after 20 s of rest. ms. */
+const LONGEST_WAIT = 5000;
 const KEYS = [
-  'database', 'redis', 'prefix', 'namespace', 'table', 'batch', 'pollInterval', 'duplicateWindow', 'logger',
+  'database', 'redis', 'prefix', 'namespace', 'table', 'batch', 'pollInterval', 'duplicateWindow', 'durability', 'logger',
 ]; // biome-ignore format: one list
 
 /** @throws CarillonError INVALID_OPTION, INVALID_DURATION */
@@ -68,6 +78,7 @@ export function resolveRelayOptions(options: unknown): ResolvedRelayOptions {
       field: 'duplicateWindow',
       max: DUPLICATE_WINDOW,
     }),
+    durability: durabilityOf(given.durability, LONGEST_WAIT),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { JobOptions } from '../client/job-options.js';
 import { prepareJob } from '../client/prepare-job.js';
-import { checkInteger } from '../config/check.js';
+import { checkInteger, refuse } from '../config/check.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { checkQueueName } from '../domain/ids.js';
 import { LAST_INSTANT } from '../domain/instant.js';
@@ -35,6 +35,7 @@ export function itemOf(row: StoredRow, duplicateWindow: number): SubmitItem {
   if (typeof opts !== 'object' || opts === null || Array.isArray(opts)) {
     throw new CarillonError('INVALID_OPTION', 'opts must be a JSON object', { field: 'opts', given: opts });
   }
+  refuseDurability(opts as JobOptions);
   const { delay, ...rest } = opts as JobOptions;
   const timed: JobOptions = { ...rest, jobId: rest.jobId ?? row.id };
   if (delay !== undefined && rest.at === undefined) {
@@ -46,6 +47,17 @@ export function itemOf(row: StoredRow, duplicateWindow: number): SubmitItem {
   return { ...prepareJob(row.name, null, timed, limits, () => row.id), data: row.data };
 }
 
+/** The relay waits for replicas, for all rows alike: PostgreSQL keeps a row until then. @throws CarillonError INVALID_OPTION */
+export function refuseDurability({ durability }: JobOptions): void {
+  if (durability === undefined) return;
+  refuse(
+    'durability',
+    durability,
+    'belongs to the relay',
+    'Give it to OutboxRelay, or carillon outbox --replicas <count>.',
+  );
+}
+
 /** What to do with a row whose submit failed: wait for a server, try it again later, or set it aside. */
 export type Verdict = 'stop' | 'later' | 'aside';
 
@@ -54,6 +66,7 @@ const EVERYBODY: ReadonlySet<string> = new Set([
   'REDIS_UNAVAILABLE',
   'OUT_OF_MEMORY',
   'UNSAFE_REDIS',
+  'NOT_DURABLE',
   'WRONG_LAYOUT',
   'INCOMPATIBLE_BULLMQ',
   'CLOSED',

@@ -1,3 +1,4 @@
+import type { RedisOptions } from 'ioredis';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { closeRedis, type OpenedRedis, openRedis, SCHEDULER_CONNECTION } from '../redis/connection.js';
 import { JobScripts } from '../redis/job-scripts.js';
@@ -57,8 +58,11 @@ export class OutboxRelay extends Service {
 
   /** @throws CarillonError UNSUPPORTED without pg, NOT_FOUND without the table; a server that is away is waited for. */
   protected override async onStart(signal: AbortSignal): Promise<void> {
-    const { redis, prefix, namespace } = this.#options;
-    this.#opened = openRedis(redis, { ...SCHEDULER_CONNECTION, connectionName: 'carillon:outbox' });
+    const { redis, prefix, namespace, durability } = this.#options;
+    this.#opened = openRedis(redis, {
+      ...patientFor(durability?.timeout ?? 0),
+      connectionName: 'carillon:outbox',
+    });
     this.#opened.client.on('error', () => undefined);
     this.#scripts = new JobScripts(new Shard(this.#opened.client, { namespace, prefix }));
     const session = await this.#open().catch((error: unknown) => {
@@ -183,7 +187,7 @@ export class OutboxRelay extends Service {
 
   /** Each row is a request of its own, under its id: whatever batch it comes in again, it is recognised. */
   async #send(row: StoredRow, item: SubmitItem): Promise<SubmitResult> {
-    const [result] = await this.#submitter(row.queue).submit([item], row.id);
+    const [result] = await this.#submitter(row.queue).submit([item], row.id, this.#options.durability);
     return result as SubmitResult;
   }
 
@@ -209,6 +213,12 @@ export class OutboxRelay extends Service {
     this.#report.ready = false;
     this.#report.trouble = text;
   }
+}
+
+/** A connection is silent while its WAIT does. */
+function patientFor(wait: number): RedisOptions {
+  const { commandTimeout = 0, socketTimeout = 0, ...rest } = SCHEDULER_CONNECTION;
+  return { ...rest, commandTimeout: commandTimeout + wait, socketTimeout: socketTimeout + wait };
 }
 
 /** Node tells of a host with two addresses by an error without a message. */

@@ -6,9 +6,20 @@ export const OUTBOX_TABLE = 'carillon_outbox';
 /** A table's name, or `schema.table`: letters, digits and _, in lower case, so that no name needs quotes. */
 const NAME = /^([a-z_][a-z0-9_]{0,47}\.)?[a-z_][a-z0-9_]{0,47}$/;
 
+/** What PostgreSQL allows a channel of NOTIFY; bytes. */
+const LONGEST_CHANNEL = 63;
+
 /** @throws CarillonError INVALID_OPTION */
 export function checkTable(value: unknown): string {
-  if (typeof value === 'string' && NAME.test(value)) return value;
+  if (typeof value === 'string' && NAME.test(value)) {
+    if (value.length <= LONGEST_CHANNEL) return value;
+    refuse(
+      'table',
+      value,
+      `is longer than the ${LONGEST_CHANNEL} bytes of a channel of NOTIFY`,
+      'Give schema and table shorter names.',
+    );
+  }
   return refuse(
     'table',
     value,

@@ -1,3 +1,4 @@
+import type { Durability } from './durability.js';
 import { type OwnedRange, packOwned } from './owned-ranges.js';
 import { decodeRecord, type JobOrSchedule } from './record.js';
 import { asBytes, asList, asNumber, asText } from './replies.js';
@@ -58,10 +59,11 @@ export class ParentScripts {
   }
 
   /** Has the outcomes of jobs kept that are about to be added. */
-  async announce(identities: readonly string[]): Promise<void> {
+  async announce(identities: readonly string[], durability?: Durability): Promise<void> {
     for (let from = 0; from < identities.length; from += ANNOUNCED) {
       const list = JSON.stringify(identities.slice(from, from + ANNOUNCED));
-      const { status } = await this.shard.run('announce-parents', 'deny-oom', [this.shard.base, list]);
+      const args = [this.shard.base, list];
+      const { status } = await this.shard.run('announce-parents', 'deny-oom', args, durability);
       if (status !== 'OK') throw statusError(status);
     }
   }

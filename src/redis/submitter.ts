@@ -5,15 +5,14 @@ import type { Durability } from './durability.js';
 import type { JobScripts } from './job-scripts.js';
 import { newRequestId } from './request-id.js';
 import { SUBMIT_ITEMS, SubmitBatch, type SubmitItem, type SubmitResult } from './submit-batch.js';
-import type { UnansweredJobs } from './unanswered-jobs.js';
 
 export interface SubmitterOptions {
   /** 0 for no limit. */
   maxPending: number;
   /** ms since 1970; only ever asked what is far from due. */
   wall: () => number;
-  /** Bounds what waits for an answer; none where a caller bounds it himself. */
-  unanswered?: UnansweredJobs;
+  /** Told of each answer of Redis. */
+  answered?: () => void;
 }
 
 /** Calls under way at once: enough to keep both ends busy, few enough that a bulk holds up nobody else. */
@@ -37,25 +36,12 @@ export class Submitter {
    * Stores all items and answers them in their order. A bulk is not atomic: each item stands alone, and a repeat with
    * the same `requestId` and the same items adds only what is missing.
    * @throws CarillonError of the first item or call that failed, after those under way ended; none is begun after it.
-   *   Of several items, `items` tells what became of each. OFFLINE_FULL: nothing was sent.
+   *   Of several items, `items` tells what became of each.
    */
   async submit(
     items: readonly SubmitItem[],
     requestId: string = newRequestId(),
     durability?: Durability,
-  ): Promise<SubmitResult[]> {
-    const release = this.options.unanswered?.admit(items);
-    try {
-      return await this.#submit(items, requestId, durability);
-    } finally {
-      release?.();
-    }
-  }
-
-  async #submit(
-    items: readonly SubmitItem[],
-    requestId: string,
-    durability: Durability | undefined,
   ): Promise<SubmitResult[]> {
     const order = this.#order(items);
     const results = new Array<SubmitResult | CarillonError | undefined>(items.length);
@@ -86,7 +72,7 @@ export class Submitter {
             results[order[first + i] as number] = result;
             if (result instanceof CarillonError) failed = true;
           }
-          this.options.unanswered?.answered();
+          this.options.answered?.();
         })
         .catch((error: unknown) => {
           failed = true;

@@ -10,6 +10,7 @@ import { spawnNode } from '../support/node-process.js';
 import { carillon, emptyOutbox, postgresClient } from '../support/outbox-world.js';
 import { type PostgresServer, startPostgres } from '../support/postgres-server.js';
 import { startRedis } from '../support/redis-server.js';
+import { replicaPair } from '../support/replica-pair.js';
 import { Spine } from '../support/spine.js';
 import { expectHealthy } from '../support/spine-doctor.js';
 import { startScheduler } from '../support/spine-scheduler.js';
@@ -171,6 +172,65 @@ test('poison rows are set aside with a reason and stall nobody; retried when men
   expect(await carillon('outbox', 'discard', 'bad-opts', '--database', postgres.url)).toMatchObject({
     code: 1,
   });
+});
+
+test('durability: a row stays until the replicas have its job, and is then handed over by the same id', async ({
+  task,
+}) => {
+  const { master, replica } = await replicaPair();
+  const spine = await spineOf(task, master.url);
+  const client = await postgresClient(postgres);
+  const relay = await relayOf(spine, { durability: { replicas: 1, timeout: 100 } });
+  replica.sigstop();
+  onTestFinished(() => replica.sigcont());
+  const id = await outbox.add(client, 'q', 'send', {});
+  await eventually(() => expect(relay.report().trouble).toContain('0 of 1 replicas'));
+  expect(await spine.client.exists(spine.bull('q', id))).toBe(1);
+  const rows = async () => (await client.query('SELECT tries FROM carillon_outbox')).rows;
+  // No fault of the row's.
+  expect(await rows()).toEqual([{ tries: 0 }]);
+  replica.sigcont();
+  await eventually(async () => expect(await rows()).toEqual([]), { timeout: 20_000 });
+  expect(relay.report()).toMatchObject({ sent: 1, setAside: 0, ready: true });
+  expect(await spine.client.llen(spine.bull('q', 'wait'))).toBe(1);
+});
+
+test('a row that was inserted with options that mean nothing is set aside', async ({ task }) => {
+  const client = await postgresClient(postgres);
+  await client.query(
+    `INSERT INTO carillon_outbox (id, queue, name, data, opts) VALUES ('a', 'q', 'x', '{}', '{"durability":{"replicas":1}}')`,
+  );
+  const relay = await relayOf(await spineOf(task));
+  await eventually(() => relay.report().setAside === 1);
+  const { rows } = await client.query('SELECT reason FROM carillon_outbox');
+  expect(rows[0].reason).toContain('belongs to the relay');
+});
+
+test('a table’s name must fit the channel that its inserts notify', async ({ task }) => {
+  const client = await postgresClient(postgres);
+  const long = (length: number) => `${'s'.repeat(31)}.${'t'.repeat(length - 32)}`;
+  expect(() => new Outbox({ table: long(64) })).toThrow(
+    expect.objectContaining({
+      field: 'table',
+      code: 'INVALID_OPTION',
+      message: expect.stringContaining('63'),
+    }),
+  );
+  const table = long(63);
+  await client.query(`CREATE SCHEMA IF NOT EXISTS ${'s'.repeat(31)}`);
+  await client.query(outboxSql(table));
+  const relay = await relayOf(await spineOf(task), { table, pollInterval: '60s' });
+  await new Outbox({ table }).add(client, 'q', 'send', {});
+  await eventually(() => relay.report().sent === 1);
+});
+
+test.each([
+  [{ replicas: 0, timeout: '6s' }, 'durability.timeout'],
+  [{ replicas: -1 }, 'durability.replicas'],
+])('the relay refuses %o', (durability, field) => {
+  expect(() => new OutboxRelay({ database: postgres.url, durability })).toThrow(
+    expect.objectContaining({ field }),
+  );
 });
 
 test('several relays share 2,000 rows: each job once, in no more than one relay’s hands', async ({

@@ -135,7 +135,7 @@ test.for([
     });
     await queue.add('x', {}, { ...everything, ...time, jobId: 'a' });
     const optsOf = async () => {
-      const { delay: _, ...opts } = (await queue.getJob('a'))?.opts as JobOptions;
+      const { delay: _, ...opts } = ((await queue.getJob('a'))?.opts ?? {}) as JobOptions;
       return opts;
     };
     const before = await optsOf();

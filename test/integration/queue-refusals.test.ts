@@ -21,23 +21,32 @@ afterAll(async () => {
   redis.disconnect();
 });
 
-/** `add` and `addBulk` refuse it alike, and Redis holds what it held. */
+/** A refusal as a plain object, so that nothing of it is left out of a comparison. */
+type Refused = Record<'code' | 'message' | 'field', string>;
+
+/** `add`, `addBulk` and `addGraph` refuse it alike, the last two with its place; Redis holds what it held. */
 async function refusal(name: unknown, data: unknown, opts: object): Promise<unknown> {
   const before = [await redis.dbsize(), await queue.getJobCounts()];
-  const errors: unknown[] = [];
+  const errors: Refused[] = [];
   const good = { name: 'x', data: {}, opts: { delay: 5000 } };
   for (const call of [
     () => queue.add(name as string, data, opts),
     () => queue.addBulk([good, { name: name as string, data, opts }]),
+    () => queue.addGraph([good, { name: name as string, data, opts }]),
   ]) {
     await call().then(
-      () => errors.push('was accepted'),
+      () => expect.fail('was accepted'),
       (error) => errors.push({ ...error, name: error.name, message: error.message }),
     );
   }
   expect([await redis.dbsize(), await queue.getJobCounts()]).toEqual(before);
-  expect(errors[1]).toEqual(errors[0]);
-  return errors[0];
+  const [alone, ...placed] = errors as [Refused, Refused, Refused];
+  const beside = /^(name|data|opts)\b/.test(alone.field) ? '' : 'opts.';
+  for (const [i, list] of ['jobs', 'nodes'].entries()) {
+    const field = `${list}[1].${beside}${alone.field}`;
+    expect(placed[i]).toEqual({ ...alone, field, message: expect.stringContaining(field) });
+  }
+  return alone;
 }
 
 /** Values that JSON cannot carry need a name for the title. */
@@ -235,17 +244,44 @@ test.each([
   expect(await refusal(name, {}, {})).toMatchObject({ code: 'INVALID_ID', field: 'name' });
 });
 
+test.each(['onParentFailed', 'onParentLost'])('%s without `after` is refused', async (key) => {
+  expect(await refusal('x', {}, { [key]: 'hold' })).toMatchObject({
+    field: key,
+    message: expect.stringContaining('after'),
+  });
+});
+
+test('policies for parents may be a queue’s defaults: its jobs without parents are no worse for it', async () => {
+  const connection = redis;
+  const options = { connection, skipMetasUpdate: true };
+  expect(() => new Queue('d', { ...options, defaultJobOptions: { onParentLost: 'wait' as never } })).toThrow(
+    expect.objectContaining({ field: 'defaultJobOptions.onParentLost' }),
+  );
+  const other = new Queue('d', { ...options, defaultJobOptions: { onParentFailed: 'hold' } });
+  onCleanup('queue', () => other.close());
+  expect((await other.add('x', {}, { jobId: 'a', delay: 3_600_000 })).answer).toBe('created');
+  await other.addBulk([{ name: 'x', data: {}, opts: { jobId: 'b', after: ['a'] } }]);
+  await other.cancel('a');
+  await other.cancel('b').catch(() => undefined);
+});
+
 test('a bulk is refused whole before any of it is sent; requestId is the bulk’s', async () => {
   const before = await redis.dbsize();
   const bad = { name: 'x', data: {}, opts: { delay: 1000, requestId: 'r' } };
-  await expect(queue.addBulk([bad])).rejects.toMatchObject({ code: 'INVALID_OPTION', field: 'requestId' });
+  await expect(queue.addBulk([bad])).rejects.toMatchObject({
+    code: 'INVALID_OPTION',
+    field: 'jobs[0].opts.requestId',
+  });
   const many = Array.from({ length: 2000 }, (_, n) => ({
     name: 'x',
     data: {},
     opts: { delay: 1000, jobId: `m${n}` },
   }));
   many.push({ name: 'x', data: {}, opts: { delay: Number.NaN, jobId: 'last' } });
-  await expect(queue.addBulk(many)).rejects.toMatchObject({ code: 'INVALID_OPTION', field: 'delay' });
+  await expect(queue.addBulk(many)).rejects.toMatchObject({
+    code: 'INVALID_OPTION',
+    field: 'jobs[2000].opts.delay',
+  });
   await expect(queue.addBulk([], { requestId: '' })).rejects.toMatchObject({ field: 'requestId' });
   const good = { name: 'x', data: {}, opts: { delay: 1000, jobId: 'good' } };
   for (const [jobs, field] of [

@@ -9,6 +9,7 @@ import { BUCKETS } from '../../src/domain/buckets.js';
 import { CalendarStore } from '../../src/redis/calendar-store.js';
 import type { OwnedRange } from '../../src/redis/leader-scripts.js';
 import type { ScriptChoices } from '../../src/redis/script-source.js';
+import { UnansweredJobs } from '../../src/redis/unanswered-jobs.js';
 import { Planner } from '../../src/scheduler/planner.js';
 import { Scheduler } from '../../src/scheduler/scheduler.js';
 import { defaultLogger } from '../../src/support/logger.js';
@@ -44,6 +45,7 @@ export class ScheduleWorld {
       jobs: this.spine.jobs,
       scripts: this.spine.schedules,
       calendars,
+      unanswered: new UnansweredJobs(this.spine.client, 10_000),
       stateOf: (runId) => this.queue.getJobState(runId),
       encodeTemplate: (id, template) => encodeTemplate(id, template, {}, 1_000_000),
     });
