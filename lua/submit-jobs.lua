@@ -123,9 +123,6 @@ local function createDue(item, inc, requests)
       return
     end
     if record.deduplication then handOver(tag, base, queueName, record, item.id, now) end
-    -- A queue that never has a timer is known too.
-    if not queue.known then redis.call('HSETNX', tag .. ':queues', queueName .. ':scheduled', 0) end
-    queue.known = true
     writeSpent(tag, item.bucket, item.identity, now, ENDED_RUN, requests, not item.chosen)
     ranNow = true
     return
