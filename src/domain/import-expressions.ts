@@ -22,11 +22,15 @@ const BEHAVIOUR: Readonly<Record<Dialect, { missed: MissedPolicy; overlap: Overl
 };
 
 const COMMENT = /^[#!]/;
-const LINE = /^([^=:\s]+)\s*[=:\s]\s*(.*)$/;
+const LINE = /^([^=:\s]+)(\s*[=:]\s*|\s+)(.*)$/;
+/** What stands where a name should: a call of EventBridge, or a field such as `0`, `1-5`, `H`. */
+const CALL = /^["']?(?:cron|rate|at)\s*\(/i;
+const CRON_FIELD = /^["']?(?:H(?![A-Z\d])|[\d*?,/~()-])+$/i;
 
 /**
  * Reads a file of named expressions, one a line, `name = expression` as in a Java properties file; `#` and `!` begin
- * comments. The name becomes the schedule's id and the name of its runs.
+ * comments. The name becomes the schedule's id and the name of its runs. A line that is an expression alone is
+ * refused: its first field is no name.
  */
 export function importExpressions(text: string, options: ExpressionImportOptions): Imported[] {
   const { dialect, tz = 'UTC', missed = BEHAVIOUR[dialect].missed } = options;
@@ -38,7 +42,16 @@ export function importExpressions(text: string, options: ExpressionImportOptions
     const written = raw.trim();
     if (written === '' || COMMENT.test(written)) continue;
     const line = i + 1;
-    const [, id, expression] = LINE.exec(written) ?? [];
+    if (hasNoName(written, dialect)) {
+      imported.push({
+        kind: 'refused',
+        line,
+        text: written,
+        reason: 'it has no name; write name = expression',
+      });
+      continue;
+    }
+    const [, id, , expression] = LINE.exec(written) ?? [];
     if (id === undefined || expression === undefined) {
       imported.push({ kind: 'refused', line, text: written, reason: 'it is no line like name = expression' });
       continue;
@@ -60,6 +73,14 @@ export function importExpressions(text: string, options: ExpressionImportOptions
     });
   }
   return imported;
+}
+
+/** A blank may stand between name and expression, and so stands within an expression that has no name. */
+function hasNoName(written: string, dialect: Dialect): boolean {
+  if (CALL.test(written)) return true;
+  const [, name = '', separator = ' '] = LINE.exec(written) ?? [];
+  if (separator.trim() !== '') return false;
+  return CRON_FIELD.test(name) || 'timing' in translateExpression(dialect, unquoted(written));
 }
 
 function unquoted(text: string): string {
