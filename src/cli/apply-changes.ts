@@ -13,6 +13,8 @@ export interface WantedEntry {
   readonly wanted: WantedSchedule;
   readonly notTranslated: readonly string[];
   readonly warnings: readonly string[];
+  /** The tag of what an import of this file creates; undefined for a file without a name. */
+  readonly mark?: string | undefined;
 }
 
 /** What a file asks for and cannot have. */
@@ -20,6 +22,8 @@ export interface RefusedEntry {
   readonly source: string;
   readonly text: string;
   readonly reason: string;
+  /** Schedules that may be what earlier imports made of it. */
+  readonly ids?: readonly string[];
 }
 
 export interface ChangedEntry extends WantedEntry {
@@ -34,7 +38,11 @@ export interface Changes {
 }
 
 /** Gives the last word on what is wanted, once it is known what stands; a text refuses it. */
-export type Adjust = (wanted: WantedSchedule, existing: ScheduleInfo | undefined) => WantedSchedule | string;
+export type Adjust = (
+  wanted: WantedSchedule,
+  existing: ScheduleInfo | undefined,
+  entry: WantedEntry,
+) => WantedSchedule | string;
 
 /** Calls under way at once. */
 const LANES = 32;
@@ -52,7 +60,7 @@ export async function compareEntries(
   const compare = (entry: WantedEntry, existing: ScheduleInfo | undefined) => {
     const { source } = entry;
     try {
-      const adjusted = adjust(entry.wanted, existing);
+      const adjusted = adjust(entry.wanted, existing, entry);
       if (typeof adjusted === 'string') refused.push({ source, text: entry.wanted.id, reason: adjusted });
       else entries.push({ ...entry, wanted: adjusted, change: compareSchedule(existing, adjusted) });
     } catch (error) {

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
-import type { WantedSchedule } from '../client/wanted-schedule.js';
 import { CarillonError } from '../domain/errors.js';
-import { type Adjust, compareEntries, namespaceIsThere, type WantedEntry } from './apply-changes.js';
+import { compareEntries, namespaceIsThere, type WantedEntry } from './apply-changes.js';
 import { withAdmin, withQueue } from './connect.js';
 import { offered } from './import.js';
 import { readSource } from './import-sources.js';
+import { APPLIED, keepMarks } from './marks.js';
 import { type OfferFlags, offerChanges } from './offer-changes.js';
 import { remark } from './output.js';
 import { type Settings, settingsOf } from './settings.js';
@@ -34,7 +34,7 @@ export function addApply(program: Command): void {
 
 async function apply(flags: Flags, command: Command): Promise<void> {
   const settings = settingsOf(command);
-  const { APPLIED, readScheduleFile } = await import('./schedule-file.js');
+  const { readScheduleFile } = await import('./schedule-file.js');
   const { name, text } = readSource(flags.file);
   const { label, entries, problems } = readScheduleFile(name, text);
   if (problems.length > 0) {
@@ -49,7 +49,9 @@ async function apply(flags: Flags, command: Command): Promise<void> {
     });
   }
   const mark = APPLIED + label;
-  const changes = await compareEntries(settings, entries, keepMarks(APPLIED, mark));
+  const changes = await compareEntries(settings, entries, (wanted, existing) =>
+    keepMarks(mark, wanted, existing),
+  );
   if (changes.refused.length > 0) {
     const [first] = changes.refused;
     throw new CarillonError('INVALID_OPTION', `${first?.source}: ${first?.text}: ${first?.reason}`, {
@@ -64,19 +66,6 @@ async function apply(flags: Flags, command: Command): Promise<void> {
     );
   }
   await offerChanges(settings, { ...changes, deleted: flags.prune ? orphans : [] }, flags);
-}
-
-/** What apply creates gets the mark; of what stands its marks stay, also those of another file. */
-function keepMarks(prefix: string, mark: string): Adjust {
-  return (wanted, existing): WantedSchedule => {
-    const marks =
-      existing === undefined
-        ? [mark]
-        : (existing.definition.tags ?? []).filter((tag) => tag.startsWith(prefix));
-    const tags = [...(wanted.policies.tags ?? []), ...marks].sort();
-    if (tags.length === 0) return wanted;
-    return { ...wanted, policies: { ...wanted.policies, tags } };
-  };
 }
 
 /** What the file's applies created and it holds no more. */

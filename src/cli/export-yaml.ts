@@ -1,7 +1,7 @@
 import { Document, isMap, type Pair, type Scalar } from 'yaml';
 import type { ScheduleInfo } from '../client/schedule-info.js';
 import { writtenSchedule } from '../domain/written-schedule.js';
-import { APPLIED } from './schedule-file.js';
+import { isMark } from './marks.js';
 
 const HEAD = ` Schedules as \`carillon apply -f <file>\` takes them.`;
 
@@ -24,7 +24,7 @@ export function schedulesYaml(queues: ReadonlyMap<string, readonly ScheduleInfo[
 function written({ id, definition, template, state, note }: ScheduleInfo): Record<string, unknown> {
   const { tags: all, ...rest } = writtenSchedule(definition);
   // Marks belong to the file that put them there.
-  const tags = all?.filter((tag) => !tag.startsWith(APPLIED)) ?? [];
+  const tags = all?.filter((tag) => !isMark(tag)) ?? [];
   const { name, data, opts } = template;
   const runs = {
     ...(name === id ? {} : { name }),

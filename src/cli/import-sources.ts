@@ -11,6 +11,7 @@ import { refuseArgument } from './failure.js';
 export interface SourceFile {
   /** As it stands in reports: the file’s name without its folders. */
   readonly name: string;
+  readonly isInput: boolean;
   readonly text: string;
 }
 
@@ -18,7 +19,7 @@ export interface SourceFile {
 export function readSource(path: string): SourceFile {
   try {
     const text = readFileSync(path === '-' ? 0 : path, 'utf8');
-    return { name: path === '-' ? 'stdin' : basename(path), text };
+    return { name: path === '-' ? 'stdin' : basename(path), isInput: path === '-', text };
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     return refuseArgument(
@@ -42,7 +43,7 @@ export function sortImported(
   for (const one of imported) {
     const source = `${file}:${one.line}`;
     if (one.kind === 'refused') {
-      refused.push({ source, text: one.text, reason: one.reason });
+      refused.push({ source, text: one.text, reason: one.reason, ids: one.ids ?? [] });
       continue;
     }
     const { id, definition, template, paused, notTranslated, warnings } = one;
@@ -52,7 +53,7 @@ export function sortImported(
       wanted.push({ queue, source, wanted: { id, policies, template, ...pausing }, notTranslated, warnings });
     } catch (error) {
       if (!isCarillonError(error)) throw error;
-      refused.push({ source, text: id, reason: error.message });
+      refused.push({ source, text: id, reason: error.message, ids: [id] });
     }
   }
   return { wanted, refused };

@@ -1,22 +1,14 @@
 import { type Command, Option } from 'commander';
+import type { ScheduleInfo } from '../client/schedule-info.js';
+import type { StandingCommand } from '../domain/crontab-ids.js';
 import { DIALECTS, type Dialect } from '../domain/dialect.js';
-import { checkQueueName } from '../domain/ids.js';
 import { importCrontab } from '../domain/import-crontab.js';
 import { importExpressions } from '../domain/import-expressions.js';
 import type { MissedPolicy } from '../domain/schedule.js';
-import { checkTimeZone } from '../domain/time-zone-names.js';
-import {
-  type Adjust,
-  compareEntries,
-  type RefusedEntry,
-  refuseDuplicates,
-  type WantedEntry,
-} from './apply-changes.js';
 import { importBullmq } from './import-bullmq.js';
-import { readSource, sortImported } from './import-sources.js';
-import { type OfferFlags, offerChanges } from './offer-changes.js';
+import { type FileFlags, importFiles } from './import-files.js';
+import { sortImported } from './import-sources.js';
 import { remark } from './output.js';
-import { settingsOf } from './settings.js';
 
 const EXAMPLES = `
 Each shows what it would do and asks; --dry-run only shows, --yes does not ask.
@@ -28,11 +20,6 @@ Examples:
   carillon import expressions app.properties --dialect spring --queue app
   carillon import bullmq emails`;
 
-interface FileFlags extends OfferFlags {
-  queue: string;
-  tz: string;
-}
-
 /** What runs elsewhere becomes ours: `carillon import …`. */
 export function addImport(program: Command): void {
   const from = program
@@ -40,7 +27,7 @@ export function addImport(program: Command): void {
     .description('take over what another scheduler runs')
     .addHelpText('after', EXAMPLES);
 
-  offered(from.command('crontab <file...>'))
+  ofFiles(from.command('crontab <file...>'))
     .description('crontab files, each line a schedule whose runs carry the command; - is standard input')
     .option('--queue <name>', 'where the runs go', 'crontab')
     .option('--tz <zone>', 'the zone of lines that stand under no CRON_TZ', 'UTC')
@@ -49,13 +36,13 @@ export function addImport(program: Command): void {
     .option('--id-prefix <text>', 'put before each id, to keep the tables of several machines apart')
     .action(crontab);
 
-  offered(from.command('k8s <file...>'))
+  ofFiles(from.command('k8s <file...>'))
     .description('Kubernetes CronJobs in YAML or JSON; objects of other kinds are passed over')
     .option('--queue <name>', 'where the runs go', 'k8s')
     .option('--tz <zone>', 'the zone of CronJobs without timeZone', 'UTC')
     .action(k8s);
 
-  offered(from.command('expressions <file...>'))
+  ofFiles(from.command('expressions <file...>'))
     .description('lines like name = expression, in the notation of another scheduler')
     .addOption(new Option('--dialect <name>', 'whose notation').choices(DIALECTS).makeOptionMandatory())
     .requiredOption('--queue <name>', 'where the runs go')
@@ -70,6 +57,12 @@ export function addImport(program: Command): void {
     .option('--tz <zone>', 'the zone of patterns without one', 'UTC')
     .option('--id-prefix <text>', 'put before the ids that BullMQ made, which are integers', 'bull-')
     .action(importBullmq);
+}
+
+function ofFiles(command: Command): Command {
+  return offered(command)
+    .option('--prune', 'delete what an earlier import of the file made and it holds no more')
+    .option('--label <text>', 'names the source for --prune (default: the file’s name; none for -)');
 }
 
 /** Adds the flags of {@link OfferFlags}. */
@@ -89,13 +82,14 @@ function missedOption(): Option {
 
 async function crontab(
   files: string[],
-  flags: FileFlags & { userColumn?: boolean; missed: MissedPolicy; idPrefix?: string },
+  flags: FileFlags & { userColumn?: boolean; missed: MissedPolicy },
   command: Command,
 ): Promise<void> {
   const { tz, missed, idPrefix = '', userColumn = false, queue } = flags;
-  await importFiles(files, flags, command, ({ name, text }) =>
-    sortImported(queue, name, importCrontab(text, { tz, missed, idPrefix, userColumn }), ''),
-  );
+  await importFiles(files, flags, command, ({ name, text }, made) => {
+    const standing = made.flatMap(commandOf);
+    return sortImported(queue, name, importCrontab(text, { tz, missed, idPrefix, userColumn, standing }), '');
+  });
 }
 
 async function k8s(files: string[], flags: FileFlags, command: Command): Promise<void> {
@@ -135,22 +129,10 @@ async function expressions(
   );
 }
 
-async function importFiles(
-  files: readonly string[],
-  flags: FileFlags,
-  command: Command,
-  read: (file: { name: string; text: string }) => { wanted: WantedEntry[]; refused: RefusedEntry[] },
-  adjust?: Adjust,
-): Promise<void> {
-  const settings = settingsOf(command);
-  checkTimeZone(flags.tz);
-  checkQueueName(flags.queue);
-  const parts = files.map((file) => read(readSource(file)));
-  const { unique, refused } = refuseDuplicates(parts.flatMap((part) => part.wanted));
-  const changes = await compareEntries(settings, unique, adjust);
-  await offerChanges(
-    settings,
-    { ...changes, refused: [...parts.flatMap((part) => part.refused), ...refused, ...changes.refused] },
-    flags,
-  );
+/** A schedule that an import made of a crontab's line, as it stood there. */
+function commandOf({ id, definition, template }: ScheduleInfo): StandingCommand[] {
+  const { command, user, stdin } = (template.data ?? {}) as Partial<StandingCommand>;
+  const [cron] = definition.cron ?? [];
+  if (cron === undefined || command === undefined) return [];
+  return [{ id, cron, tz: definition.tz ?? 'UTC', command, user, stdin }];
 }

@@ -122,6 +122,6 @@ export function changesDocument(changes: Changes): Record<string, unknown> {
       warnings,
     })),
     deletions: changes.deleted,
-    refusals: changes.refused,
+    refusals: changes.refused.map(({ source, text, reason }) => ({ source, text, reason })),
   };
 }

@@ -9,6 +9,7 @@ import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { checkQueueName, checkScheduleId, identityOf } from '../domain/ids.js';
 import { MOST_TAGS, type ScheduleDefinition } from '../domain/schedule.js';
 import type { WantedEntry } from './apply-changes.js';
+import { APPLIED, isMark } from './marks.js';
 import { YAML_OPTIONS, yamlValue } from './yaml-value.js';
 
 /** A file of schedules, read; nothing of it counts while there are problems. */
@@ -19,9 +20,6 @@ export interface ScheduleFile {
   /** `schedules.yaml:12: what is wrong`, in the order of the file. */
   readonly problems: readonly string[];
 }
-
-/** What an apply puts on the schedules that it creates, so that a later one may prune them. */
-export const APPLIED = 'applied:';
 
 const FILE_KEYS = ['label', 'queues'];
 const OWN_KEYS = ['template', 'paused', 'dialect', 'startsAtOnce'];
@@ -191,8 +189,11 @@ function translated(fields: Fields, dialect: unknown, warnings: string[]): Field
 
 function refuseMarks(tags: unknown): void {
   if (!Array.isArray(tags)) return;
-  const mark = tags.find((tag) => String(tag).startsWith(APPLIED));
-  if (mark !== undefined) throw invalid('tags', mark, 'is put there by apply itself', 'leave it out');
+  const mark = tags.find((tag) => isMark(String(tag)));
+  if (mark !== undefined) {
+    const whose = String(mark).startsWith(APPLIED) ? 'apply' : 'import';
+    throw invalid('tags', mark, `is put there by ${whose} itself`, 'leave it out');
+  }
   if (tags.length >= MOST_TAGS) {
     throw invalid('tags', tags.length, 'are too many', `write up to ${MOST_TAGS - 1}: apply adds one`);
   }

@@ -70,8 +70,8 @@ export function importCronJob(manifest: unknown, line: number, tz = 'UTC'): Impo
     return scheduleOf(object, metadata, line, tz);
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    const text = typeof metadata.name === 'string' ? metadata.name : 'a CronJob without a name';
-    return { kind: 'refused', line, text, reason: error.message };
+    const ids = typeof metadata.name === 'string' ? [metadata.name] : [];
+    return { kind: 'refused', line, text: ids[0] ?? 'a CronJob without a name', reason: error.message, ids };
   }
 }
 
@@ -161,15 +161,15 @@ function definitionOf(
   };
 }
 
-/** Labels, and the namespace: a CronJob of the same name in another one is another. */
+/** Labels, and the namespace: a CronJob of the same name in another one is another. The import adds a tag. */
 function tagsOf({ namespace, labels }: Fields, notTranslated: string[]): string[] {
   const tags = namespace === undefined ? [] : [NAMESPACE_TAG + textAt(namespace, 'metadata.namespace')];
   for (const [key, value] of Object.entries(isFields(labels) ? labels : {})) {
     const tag = `${key}=${value}`;
-    if (tag.length <= LONGEST_TAG && tags.length < MOST_TAGS) tags.push(tag);
+    if (tag.length <= LONGEST_TAG && tags.length < MOST_TAGS - 1) tags.push(tag);
     else
       notTranslated.push(
-        `label ${key}: a schedule has at most ${MOST_TAGS} tags of ${LONGEST_TAG} characters`,
+        `label ${key}: a schedule has at most ${MOST_TAGS - 1} tags of ${LONGEST_TAG} characters`,
       );
   }
   return tags;

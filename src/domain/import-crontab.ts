@@ -1,7 +1,7 @@
 import { type CrontabEntry, parseCrontab } from './crontab.js';
+import { commandIds, type StandingCommand } from './crontab-ids.js';
 import type { Imported, ImportedSchedule } from './imported.js';
 import type { MissedPolicy } from './schedule.js';
-import { stableHash } from './stable-hash.js';
 
 /** How the lines of a crontab become schedules. */
 export interface CrontabImportOptions {
@@ -13,31 +13,39 @@ export interface CrontabImportOptions {
   missed?: MissedPolicy;
   /** Put before each id, to keep the tables of several machines apart. Defaults to none. */
   idPrefix?: string;
+  /** What earlier imports of this crontab made: a line keeps its id there. Defaults to none. */
+  standing?: readonly StandingCommand[];
 }
 
 /** The job name of a command: what a worker's handler is chosen by. */
 export const COMMAND_JOB = 'run-command';
-const LONGEST_SLUG = 40;
 
 /**
  * Reads a crontab as schedules whose runs carry the command, its standard input, its user and its variables. What
  * crond would do is kept: missed ticks are dropped, runs may overlap.
  */
 export function importCrontab(text: string, options: CrontabImportOptions = {}): Imported[] {
-  const { tz = 'UTC', missed = 'skip', idPrefix = '' } = options;
-  const taken = new Map<string, number>();
+  const { tz = 'UTC', missed = 'skip', userColumn = false } = options;
+  const lines = parseCrontab(text, { userColumn });
+  const entries = lines.filter((line) => line.kind === 'entry');
+  const { ids, leftOf } = commandIds(
+    entries.map((entry) => ({ ...entry, cron: entry.expression, tz: entry.tz ?? tz })),
+    options,
+  );
   const imported: Imported[] = [];
-  for (const line of parseCrontab(text, { userColumn: options.userColumn ?? false })) {
+  let at = 0;
+  for (const line of lines) {
     if (line.kind === 'refused') {
-      const { expression, command, reason } = line;
-      imported.push({ kind: 'refused', line: line.line, text: `${expression} ${command}`.trim(), reason });
+      const { expression, command, user, reason } = line;
+      imported.push({
+        kind: 'refused',
+        line: line.line,
+        text: `${expression} ${command}`.trim(),
+        reason,
+        ids: leftOf({ command, user }),
+      });
     }
-    if (line.kind === 'entry') {
-      const id = idPrefix + commandId(line);
-      const earlier = taken.get(id) ?? 0;
-      taken.set(id, earlier + 1);
-      imported.push(scheduleOf(line, earlier === 0 ? id : `${id}-${earlier + 1}`, line.tz ?? tz, missed));
-    }
+    if (line.kind === 'entry') imported.push(scheduleOf(line, ids[at++] ?? '', line.tz ?? tz, missed));
   }
   return imported;
 }
@@ -73,20 +81,4 @@ function notTranslated({ user, env }: CrontabEntry): string[] {
   if (env.MAILTO !== undefined && env.MAILTO !== '')
     lost.push(`MAILTO=${env.MAILTO}: no output is sent by mail`);
   return lost;
-}
-
-/**
- * A name that stays when the times change: the command's first words, and six characters for the whole of it with
- * its user and input. A second line with the same command gets `-2`.
- */
-function commandId({ command, user = '', stdin = '' }: CrontabEntry): string {
-  const words = command.toLowerCase().match(/[a-z0-9]+/g) ?? [];
-  let slug = '';
-  for (const word of words) {
-    const longer = slug === '' ? word.slice(0, LONGEST_SLUG) : `${slug}-${word}`;
-    if (longer.length > LONGEST_SLUG) break;
-    slug = longer;
-  }
-  const hash = stableHash(`${user}\n${command}\n${stdin}`).toString(36).padStart(6, '0').slice(-6);
-  return slug === '' ? hash : `${slug}-${hash}`;
 }

@@ -58,7 +58,7 @@ export function importExpressions(text: string, options: ExpressionImportOptions
     }
     const translation = translateExpression(dialect, unquoted(expression), tz);
     if ('refused' in translation) {
-      imported.push({ kind: 'refused', line, text: written, reason: translation.refused });
+      imported.push({ kind: 'refused', line, text: written, reason: translation.refused, ids: [id] });
       continue;
     }
     imported.push({

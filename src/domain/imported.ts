@@ -27,6 +27,8 @@ export interface RefusedImport {
   /** As much of it as tells it from others. */
   readonly text: string;
   readonly reason: string;
+  /** Schedules that may be what earlier imports made of it: they are not gone from where it comes from. */
+  readonly ids?: readonly string[];
 }
 
 export type Imported = ImportedSchedule | RefusedImport;

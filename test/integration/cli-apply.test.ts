@@ -176,6 +176,10 @@ describe('a file that is not right is refused whole', () => {
       'queues:\n  a:\n    x: { every: 1h, missed: skip, tags: ["applied:me"] }\n',
       /f\.yaml:3: .*apply itself/,
     ],
+    [
+      'queues:\n  a:\n    x: { every: 1h, missed: skip, tags: ["imported:me"] }\n',
+      /f\.yaml:3: .*import itself/,
+    ],
     ['queues:\n  a:\n    x: { every: 1h, missed: skip, paused: 5 }\n', /f\.yaml:3: .*paused/],
     [
       'queues:\n  a:\n    x: { cron: "0 5 * * *", missed: skip, startsAtOnce: true }\n',

@@ -111,6 +111,53 @@ not translated
     expect((await idsOf(queue)).map((id) => id.replace(/[a-z0-9]{6}$/, '#'))).toEqual(['b-run-#', 'run-#']);
   });
 
+  test('a line that is gone is told of, pruned when asked, and never runs what stays twice', async ({
+    task,
+  }) => {
+    const { cli, queue } = setUp(task, 'crontab');
+    const tokyo = 'CRON_TZ=Asia/Tokyo\n0 9 * * * report\n';
+    const london = 'CRON_TZ=Europe/London\n0 9 * * * report\n';
+    await cli.text('import', 'crontab', cli.file('t', tokyo + london), '--yes');
+    await cli.text('import', 'crontab', cli.file('other', '0 5 * * * theirs\n'), '--yes');
+    await queue.schedules.upsert('by-hand', { cron: '0 5 * * *', missed: 'skip' });
+    const zones = async () => {
+      const infos = await Promise.all((await idsOf(queue)).map((id) => queue.schedules.get(id).describe()));
+      return infos.map((info) => `${info?.template.name} ${info?.definition.tz ?? 'UTC'}`).sort();
+    };
+    const less = cli.file('t', london);
+    const { stdout, stderr } = await cli.run('import', 'crontab', less, '--yes');
+    expect(stdout).toContain('0 to add, 0 to change, 1 unchanged\n');
+    expect(stderr).toMatch(
+      /^1 schedules of earlier imports are gone .*: report-[a-z0-9]{6}; --prune deletes/m,
+    );
+    expect(await zones()).toHaveLength(4);
+    expect(await cli.text('import', 'crontab', less, '--prune', '--yes')).toMatch(
+      / {2}- report-.*\n.*\n.*1 unchanged, 1 to delete\napplied 1 changes/,
+    );
+    expect(await zones()).toEqual(['by-hand UTC', 'run-command Europe/London', 'run-command UTC']);
+  });
+
+  test('a line that is refused now, or moved to another file, is not gone', async ({ task }) => {
+    const { cli, queue } = setUp(task, 'crontab');
+    await cli.text('import', 'crontab', cli.file('a', '0 5 * * * run\n0 6 * * * moved\n'), '--yes');
+    const before = await idsOf(queue);
+    await cli.text('import', 'crontab', cli.file('b', '0 6 * * * moved\n'), '--yes');
+    const edited = cli.file('a', '0 25 * * * run\n0 7 * * * new\n');
+    await cli.text('import', 'crontab', edited, '--prune', '--yes');
+    expect(await idsOf(queue)).toEqual(expect.arrayContaining(before));
+  });
+
+  test('standard input and a file of another name need a label to be known again', async ({ task }) => {
+    const { cli, queue } = setUp(task, 'crontab');
+    const label = ['--label', 'web1', '--yes'];
+    await cli.text('import', 'crontab', cli.file('a', '0 5 * * * one\n0 6 * * * two\n'), ...label);
+    await cli.text('import', 'crontab', cli.file('b', '0 5 * * * one\n'), '--prune', ...label);
+    expect(await idsOf(queue)).toEqual([expect.stringMatching(/^one-/)]);
+    const long = ['--label', 'x'.repeat(91)];
+    const { code, stderr } = await cli.run('import', 'crontab', cli.file('b', ''), ...long);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('Give --label with 1 to 90 characters')]);
+  });
+
   test('without a terminal nobody can be asked: nothing is written', async ({ task }) => {
     const { cli, queue } = setUp(task, 'crontab');
     const { code, stdout, stderr } = await cli.run('import', 'crontab', cli.file('t', text));
@@ -256,6 +303,17 @@ test('import expressions: a properties file in Spring’s notation', async ({ ta
     tz: 'Europe/Berlin',
     missed: 'skip',
   });
+});
+
+test('import expressions tells of names that are gone', async ({ task }) => {
+  const { cli, queue } = setUp(task, 'app');
+  const args = ['--dialect', 'quartz', '--queue', 'app', '--yes'];
+  await cli.text('import', 'expressions', cli.file('f', 'a = 0 0 5 * * ?\nb = 0 0 6 * * ?\n'), ...args);
+  const less = cli.file('f', 'a = 0 0 25 * * ?\n');
+  const { stderr } = await cli.run('import', 'expressions', less, ...args);
+  expect(stderr).toContain('1 schedules of earlier imports are gone from the source and still stand: b;');
+  await cli.run('import', 'expressions', less, ...args, '--prune');
+  expect(await idsOf(queue)).toEqual(['a']);
 });
 
 describe('import bullmq', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { checkSchedule } from '../../../../src/domain/check-schedule.js';
+import type { StandingCommand } from '../../../../src/domain/crontab-ids.js';
 import { checkScheduleId } from '../../../../src/domain/ids.js';
 import { type CrontabImportOptions, importCrontab } from '../../../../src/domain/import-crontab.js';
 import type { ImportedSchedule, RefusedImport } from '../../../../src/domain/imported.js';
@@ -125,6 +126,60 @@ describe('ids', () => {
   test('a command that stands twice is two schedules', () => {
     const ids = read('0 5 * * * run\n0 9 * * * run\n0 12 * * * run\n').schedules.map(({ id }) => id);
     expect(ids).toEqual([ids[0], `${ids[0]}-2`, `${ids[0]}-3`]);
+  });
+
+  describe('of a command that stands several times do not hang on the order of lines', () => {
+    const all = (text: string, standing: readonly StandingCommand[] = []) =>
+      read(text, { standing }).schedules.map(({ id, definition, template }) => {
+        const { command, stdin } = template.data as { command: string; stdin?: string };
+        return { id, cron: `${definition.cron}`, tz: `${definition.tz}`, command, stdin, user: undefined };
+      });
+    const tokyo = 'CRON_TZ=Asia/Tokyo\n0 9 * * * report\n';
+    const london = 'CRON_TZ=Europe/London\n0 9 * * * report\n';
+    const times = (found: readonly StandingCommand[]) => found.map(({ id, cron, tz }) => [id, cron, tz]);
+
+    test('in several zones', () => {
+      const [a, b] = all(tokyo + london);
+      expect(a?.id).not.toBe(b?.id);
+      expect(all(london + tokyo).map(({ id }) => id)).toEqual([b?.id, a?.id]);
+      expect(a?.id).toMatch(/^report-[a-z0-9]{6}$/);
+    });
+
+    test.each([
+      ['one of two zones', tokyo + london, london, [1]],
+      ['the other of two zones', tokyo + london, tokyo, [0]],
+      ['the first of two times', '0 5 * * * run\n0 9 * * * run\n', '0 9 * * * run\n', [1]],
+      ['an added zone', london, tokyo + london, [-1, 0]],
+      ['an added time', '0 9 * * * run\n', '0 5 * * * run\n0 9 * * * run\n', [-1, 0]],
+      ['lines in another order', '0 5 * * * run\n0 9 * * * run\n', '0 9 * * * run\n0 5 * * * run\n', [1, 0]],
+      [
+        'one changed beside one that stays',
+        '0 5 * * * x\n0 9 * * * x\n',
+        '0 9 * * * x\n0 6 * * * x\n',
+        [1, 0],
+      ],
+      ['a changed time under one of two zones', tokyo + london, london.replace('0 9', '30 9'), [1]],
+      ['a zone that changed', tokyo, london, [0]],
+    ])('%s: what stays keeps its id', (_what, before, after, kept) => {
+      const first = all(before);
+      const second = all(after, first);
+      expect(second.map(({ id }) => first.findIndex((one) => one.id === id))).toEqual(kept);
+      expect(new Set(second.map(({ id }) => id)).size).toBe(second.length);
+      // And from then on nothing moves.
+      expect(times(all(after, second))).toEqual(times(second));
+    });
+
+    test('a line that is refused now names what it was', () => {
+      const first = all('0 5 * * * run%in\n0 6 * * * other\n');
+      const { refused } = read('0 25 * * * run%in\n0 6 * * * other\n', { standing: first });
+      expect(refused[0]?.ids).toEqual([first[0]?.id]);
+    });
+
+    test('another prefix is another crontab', () => {
+      const [first] = all('0 5 * * * run\n');
+      const standing = first === undefined ? [] : [first];
+      expect(read('0 5 * * * run', { standing, idPrefix: 'web1-' }).schedules[0]?.id).toMatch(/^web1-run-/);
+    });
   });
 
   test('take the prefix', () => {
