@@ -5,10 +5,11 @@ import { resolveSeeds } from '../domain/cron-seeded.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { compileSchedule } from '../domain/fire-times.js';
 import { identityOf } from '../domain/ids.js';
+import { compact } from '../domain/schedule.js';
 import { writtenSchedule } from '../domain/written-schedule.js';
 import { BullQueue } from '../queue/bullmq.js';
-import { bullmqTimes } from '../queue/job-scheduler-times.js';
 import { redisError } from '../redis/status.js';
+import { compareWithBullmq } from './compare-with-bullmq.js';
 import type { JobSchedulerOptions } from './job-scheduler-form.js';
 import type { Queue } from './queue.js';
 import type { ScheduleInfo } from './schedule-info.js';
@@ -26,8 +27,6 @@ export interface ReturnedSchedule {
 
 /** Marks a schedule that BullMQ may have already. */
 const MOVING = 'moving to BullMQ: repeat the export';
-/** Fire times that must be the same in BullMQ before it is given a pattern. */
-const COMPARED = 24;
 const TIMING = new Set([
   'cron',
   'tz',
@@ -80,6 +79,7 @@ async function returnOne(
   const { id } = info;
   try {
     const form = formOf(queue.name, info);
+    compareTimes(queue.name, info, form);
     if (!dryRun) await move(queue, bull, info);
     return { id, kind: 'returned', form, notTranslated: notTranslated(info) };
   } catch (error) {
@@ -134,7 +134,6 @@ function formOf(queueName: string, info: ScheduleInfo): JobSchedulerOptions {
   }
   const given = toBullmqPattern(withoutSeeds(cron, identityOf(queueName, info.id)));
   if ('every' in given) return { every: given.every, startDate: next, ...bounds };
-  compareTimes(cron, given.pattern, identityOf(queueName, info.id), next - 1);
   return { pattern: given.pattern, tz, ...(startDate === undefined ? {} : { startDate }), ...bounds };
 }
 
@@ -146,29 +145,17 @@ function withoutSeeds(cron: string, seed: string): string {
   return 'every' in fields ? cron : Object.values(resolveSeeds(fields, seed, source)).join(' ');
 }
 
-function compareTimes(cron: string, pattern: string, seed: string, after: number): void {
-  const timing = compileSchedule({ cron }, { seed });
-  let theirs: number[];
-  try {
-    theirs = bullmqTimes(pattern, after, COMPARED);
-  } catch (error) {
-    throw unsupported(
-      `BullMQ does not take ${pattern}: ${error instanceof Error ? error.message : String(error)}`,
-      'Write it without what BullMQ lacks first.',
-    );
-  }
-  let time = after;
-  for (const their of theirs) {
-    const own = timing.next(time);
-    if (own !== their) {
-      const times = [own, their].map((at) => (at === undefined ? 'never' : new Date(at).toISOString()));
-      throw unsupported(
-        `BullMQ would fire ${pattern} at other times: at ${times[1]} instead of ${times[0]}`,
-        'Write it so that both agree first.',
-      );
-    }
-    time = own;
-  }
+/** @throws CarillonError UNSUPPORTED for a pattern that BullMQ would fire at other times */
+function compareTimes(
+  queueName: string,
+  { id, definition, next = 0 }: ScheduleInfo,
+  form: JobSchedulerOptions,
+): void {
+  if (form.pattern === undefined) return;
+  const { cron: [cron] = [], tz, gap, fold, endDate } = definition;
+  const seed = identityOf(queueName, id);
+  const timing = compileSchedule(compact({ cron, tz, gap, fold, endDate }), { seed });
+  compareWithBullmq(timing, form.pattern, next - 1);
 }
 
 function notTranslated({ definition }: ScheduleInfo): string[] {

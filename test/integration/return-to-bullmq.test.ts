@@ -106,7 +106,7 @@ describe('schedules', () => {
     );
     await ours.schedules.upsert('tick', {
       every: '7h',
-      anchor: Date.now() + 1234,
+      anchor: Date.now() + 61_234,
       missed: 'latest',
       overlap: 'allow',
     });
@@ -178,6 +178,22 @@ describe('schedules', () => {
     expect(await stock.getJobSchedulersCount()).toBe(0);
     expect((await ours.schedules.get('both').describe())?.state).toBe('scheduled');
     expect((await ours.schedules.get('resting').describe())?.note).toBe('holidays');
+  });
+
+  test('where clocks change BullMQ has other rules: what it would fire elsewhere stays', async ({ task }) => {
+    const { ours } = await bullmqPair(task);
+    const policies = { missed: 'latest', overlap: 'allow' } as const;
+    const timings = {
+      daily: { cron: '30 9 * * *', tz: 'America/New_York' },
+      troll: { cron: '30 2 25-31 10 *', tz: 'Antarctica/Troll' },
+      twice: { cron: '30 1 * * *', tz: 'Europe/London', fold: 'both' },
+    } as const;
+    for (const [id, timing] of Object.entries(timings))
+      await ours.schedules.upsert(id, { ...timing, ...policies });
+    const report = await returnSchedules(ours, { dryRun: true });
+    const refused = report.filter(({ kind }) => kind === 'refused');
+    expect(refused.map(({ id }) => id)).toEqual(['troll', 'twice']);
+    for (const { reason } of refused) expect(reason).toMatch(/ in \w+\/\w+ at other times: at /);
   });
 
   test('a moving that broke off is finished by a repeat', async ({ task }) => {
