@@ -112,11 +112,14 @@ export async function writeChanges(settings: Settings, changes: Changes): Promis
   return failed;
 }
 
-/** Two of one queue and id in one import would overwrite each other: the second is refused. */
-export function refuseDuplicates(wanted: readonly WantedEntry[]): {
-  unique: WantedEntry[];
-  refused: RefusedEntry[];
-} {
+/**
+ * Two of one queue and id in one import would overwrite each other: the second is refused.
+ * @param todo what keeps them apart.
+ */
+export function refuseDuplicates(
+  wanted: readonly WantedEntry[],
+  todo = 'give one of them another id, or another queue',
+): { unique: WantedEntry[]; refused: RefusedEntry[] } {
   const first = new Map<string, WantedEntry>();
   const refused: RefusedEntry[] = [];
   for (const entry of wanted) {
@@ -124,7 +127,7 @@ export function refuseDuplicates(wanted: readonly WantedEntry[]): {
     const earlier = first.get(key);
     if (earlier === undefined) first.set(key, entry);
     else {
-      const reason = `its id is taken by ${earlier.source}; give one of them another id, or another queue`;
+      const reason = `its id is taken by ${earlier.source}; ${todo}`;
       refused.push({ source: entry.source, text: entry.wanted.id, reason });
     }
   }

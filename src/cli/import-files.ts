@@ -27,6 +27,15 @@ export interface FileFlags extends OfferFlags {
   prune?: boolean;
 }
 
+/** What differs between imports of files. */
+export interface Reader {
+  /** Reads one file; `standing` is what earlier imports of it made. */
+  read(file: SourceFile, standing: readonly ScheduleInfo[]): FilePart;
+  readonly adjust?: Adjust;
+  /** How to keep two of one id apart. */
+  readonly apart?: string;
+}
+
 /** What is read of a file. */
 export interface FilePart {
   readonly wanted: readonly WantedEntry[];
@@ -39,15 +48,13 @@ const NAMED = 5;
 
 /**
  * Reads files, shows what would become of their schedules, asks, and does it.
- * @param read also gets what earlier imports of the file made.
  * @throws CarillonError INVALID_OPTION, INVALID_ID, INVALID_TIME_ZONE
  */
 export async function importFiles(
   files: readonly string[],
   flags: FileFlags,
   command: Command,
-  read: (file: SourceFile, standing: readonly ScheduleInfo[]) => FilePart,
-  adjust: Adjust = (wanted) => wanted,
+  { read, adjust = (as) => as, apart }: Reader,
 ): Promise<void> {
   const settings = settingsOf(command);
   checkTimeZone(flags.tz);
@@ -64,7 +71,7 @@ export async function importFiles(
     refused.push(...part.refused);
     for (const { id } of standing) made.add(id);
   }
-  const { unique, refused: duplicates } = refuseDuplicates(wanted);
+  const { unique, refused: duplicates } = refuseDuplicates(wanted, apart);
   const changes = await compareEntries(settings, unique, (as, existing, entry) => {
     const adjusted = adjust(as, existing, entry);
     return typeof adjusted === 'string' ? adjusted : keepMarks(entry.mark, adjusted, existing);

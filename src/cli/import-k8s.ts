@@ -1,8 +1,10 @@
 import { LineCounter, parseAllDocuments } from 'yaml';
-import { importCronJob, NAMESPACE_TAG } from '../domain/import-cronjob.js';
+import { type CronJobImportOptions, importCronJob, NAMESPACE_TAG } from '../domain/import-cronjob.js';
 import type { Imported } from '../domain/imported.js';
 import type { Adjust } from './apply-changes.js';
 import { YAML_OPTIONS, yamlValue } from './yaml-value.js';
+
+const LIST = 'List';
 
 /** The CronJobs of a file, and how many objects of other kinds it holds. */
 export interface Manifests {
@@ -11,7 +13,7 @@ export interface Manifests {
 }
 
 /** Reads a file of one or many documents, lists of objects included. A document that is no YAML is refused alone. */
-export function readManifests(text: string, tz: string): Manifests {
+export function readManifests(text: string, options: CronJobImportOptions): Manifests {
   const counter = new LineCounter();
   const imported: Imported[] = [];
   let others = 0;
@@ -27,7 +29,7 @@ export function readManifests(text: string, tz: string): Manifests {
     }
     const line = counter.linePos(document.contents?.range?.[0] ?? 0).line;
     for (const object of objectsOf(read.value)) {
-      const found = importCronJob(object, line, tz);
+      const found = importCronJob(object, line, options);
       if (found === undefined) others++;
       else imported.push(found);
     }
@@ -35,11 +37,19 @@ export function readManifests(text: string, tz: string): Manifests {
   return { imported, others };
 }
 
-/** `kubectl get cronjobs -o yaml` prints a list. */
+/** `kubectl get cronjobs -o yaml` prints a list. One of the API itself says what its items are, and they do not. */
 function objectsOf(value: unknown): unknown[] {
   if (value === null || value === undefined) return [];
-  const { kind, items } = value as { kind?: unknown; items?: unknown };
-  return typeof kind === 'string' && kind.endsWith('List') && Array.isArray(items) ? items : [value];
+  const { apiVersion, kind, items } = value as Readonly<Record<string, unknown>>;
+  if (typeof kind !== 'string' || !kind.endsWith(LIST) || !Array.isArray(items)) return [value];
+  const what = { apiVersion, kind: kind.slice(0, -LIST.length) };
+  return what.kind === ''
+    ? items
+    : items.map((item: unknown) => (isObject(item) ? { ...what, ...item } : item));
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A CronJob of another namespace that has the same name is another one: it is not overwritten. */
@@ -48,5 +58,5 @@ export const namespaceGuard: Adjust = (wanted, existing) => {
     tags?.find((tag) => tag.startsWith(NAMESPACE_TAG))?.slice(NAMESPACE_TAG.length);
   const [mine, theirs] = [namespaceIn(wanted.policies.tags), namespaceIn(existing?.definition.tags)];
   if (theirs === undefined || mine === theirs) return wanted;
-  return `its id is that of a CronJob of the namespace ${theirs}; give another --queue`;
+  return `its id is that of a CronJob of the namespace ${theirs}; give --namespace-ids or another --queue`;
 };

@@ -40,6 +40,7 @@ export function addImport(program: Command): void {
     .description('Kubernetes CronJobs in YAML or JSON; objects of other kinds are passed over')
     .option('--queue <name>', 'where the runs go', 'k8s')
     .option('--tz <zone>', 'the zone of CronJobs without timeZone', 'UTC')
+    .option('--namespace-ids', 'ids are namespace.name: one name may stand in several namespaces')
     .action(k8s);
 
   ofFiles(from.command('expressions <file...>'))
@@ -86,29 +87,41 @@ async function crontab(
   command: Command,
 ): Promise<void> {
   const { tz, missed, idPrefix = '', userColumn = false, queue } = flags;
-  await importFiles(files, flags, command, ({ name, text }, made) => {
-    const standing = made.flatMap(commandOf);
-    return sortImported(queue, name, importCrontab(text, { tz, missed, idPrefix, userColumn, standing }), '');
+  await importFiles(files, flags, command, {
+    apart: 'give --id-prefix or another --queue',
+    read: ({ name, text }, made) => {
+      const standing = made.flatMap(commandOf);
+      return sortImported(
+        queue,
+        name,
+        importCrontab(text, { tz, missed, idPrefix, userColumn, standing }),
+        '',
+      );
+    },
   });
 }
 
-async function k8s(files: string[], flags: FileFlags, command: Command): Promise<void> {
+async function k8s(
+  files: string[],
+  flags: FileFlags & { namespaceIds?: boolean },
+  command: Command,
+): Promise<void> {
   const { namespaceGuard, readManifests } = await import('./import-k8s.js');
   let others = 0;
   let found = 0;
-  await importFiles(
-    files,
-    flags,
-    command,
-    ({ name, text }) => {
-      const manifests = readManifests(text, flags.tz);
+  const { tz, namespaceIds = false, queue } = flags;
+  const options = { tz, namespaceIds, now: Date.now() };
+  await importFiles(files, flags, command, {
+    adjust: namespaceGuard,
+    apart: 'give --namespace-ids or another --queue',
+    read: ({ name, text }) => {
+      const manifests = readManifests(text, options);
       others += manifests.others;
-      const sorted = sortImported(flags.queue, name, manifests.imported, 'suspend: true in Kubernetes');
+      const sorted = sortImported(queue, name, manifests.imported, 'suspend: true in Kubernetes');
       found += sorted.wanted.length;
       return sorted;
     },
-    namespaceGuard,
-  );
+  });
   if (others > 0) remark(`${others} objects of other kinds were passed over`);
   if (found > 1) {
     remark(
@@ -124,9 +137,9 @@ async function expressions(
 ): Promise<void> {
   const { dialect, tz, missed, queue } = flags;
   const options = { dialect, tz, ...(missed === undefined ? {} : { missed }) };
-  await importFiles(files, flags, command, ({ name, text }) =>
-    sortImported(queue, name, importExpressions(text, options), ''),
-  );
+  await importFiles(files, flags, command, {
+    read: ({ name, text }) => sortImported(queue, name, importExpressions(text, options), ''),
+  });
 }
 
 /** A schedule that an import made of a crontab's line, as it stood there. */

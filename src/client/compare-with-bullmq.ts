@@ -1,4 +1,4 @@
-import { clockChanges } from '../domain/clock-changes.js';
+import { clockChanges, ROUND_CHANGE } from '../domain/clock-changes.js';
 import { CarillonError } from '../domain/errors.js';
 import type { CompiledTiming } from '../domain/fire-times.js';
 import { nextBullmqTime } from '../queue/job-scheduler-times.js';
@@ -9,8 +9,6 @@ const COMPARED = 24;
 const MOST_ROUND_CHANGE = 500;
 /** The next so many changes are looked at: one forward and one back. */
 const CHANGES = 2;
-/** Longer than any change that a zone still makes, and the hour that it repeats. */
-const BEFORE_CHANGE = 4 * 3_600_000;
 const SHORTLY = 60_000;
 
 /**
@@ -35,7 +33,7 @@ export function compareWithBullmq(timing: CompiledTiming, pattern: string, after
   };
   compare(after, after, COMPARED);
   for (const change of clockChanges(tz, after, CHANGES)) {
-    if (compare(Math.max(after, change - BEFORE_CHANGE), change + BEFORE_CHANGE, MOST_ROUND_CHANGE)) continue;
+    if (compare(Math.max(after, change - ROUND_CHANGE), change + ROUND_CHANGE, MOST_ROUND_CHANGE)) continue;
     // Many ticks a minute: those before the change took up all that are looked at.
     compare(Math.max(after, change - SHORTLY), change, MOST_ROUND_CHANGE);
   }

@@ -13,3 +13,18 @@ export function refuseCron(source: CronSource, problem: string, todo: string): C
   const message = `${source.option} ${JSON.stringify(source.text)}: ${problem}; ${todo}`;
   return new CarillonError('INVALID_CRON', message, { field: source.option, given: source.text, todo });
 }
+
+/**
+ * Tells of an author's expression why what it became is refused.
+ * @param cron what it became, as the option `cron`.
+ */
+export function refusalOf(
+  error: CarillonError,
+  cron: string | undefined,
+  { text, option }: CronSource,
+): string {
+  const told = `cron ${JSON.stringify(cron)}: `;
+  if (!error.message.startsWith(told)) return error.message;
+  const became = cron === text ? '' : `, which is ${told.slice(0, -2)}`;
+  return `${option} ${JSON.stringify(text)}${became}: ${error.message.slice(told.length)}`;
+}

@@ -1,3 +1,5 @@
+import { meetsClockChange } from './clock-changes.js';
+import { refusalOf } from './cron-refusal.js';
 import { formatDuration } from './durations.js';
 import { isCarillonError } from './errors.js';
 import type { Imported, ImportedSchedule } from './imported.js';
@@ -47,9 +49,21 @@ const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
 const LONGEST_NAME = 52;
 /** Kubernetes starts the last missed run however late; `catchupWindow` has no word for "for ever". */
 const ANY_LATENESS = '3650d';
+const CLOCK_CHANGE =
+  'when clocks change, Kubernetes passes over a time that does not exist and runs one that comes twice twice; here each runs once (gap skip and fold both do as Kubernetes)';
 const BACKOFF_MS = 10_000;
 /** From the seventh retry on, 10 s doubled would pass Kubernetes' ceiling of six minutes. */
 const RETRIES_UNDER_CEILING = 6;
+
+/** How CronJobs become schedules. */
+export interface CronJobImportOptions {
+  /** The zone of a CronJob without `timeZone`, where Kubernetes reads its controller's. Defaults to `UTC`. */
+  tz?: string;
+  /** Ids are `namespace.name`, not the name alone, where a namespace is given. Defaults to false. */
+  namespaceIds?: boolean;
+  /** The changes of clocks after it count; ms. */
+  now: number;
+}
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -59,30 +73,41 @@ class Refusal extends Error {}
 /**
  * Reads one Kubernetes object. A CronJob becomes a schedule whose runs carry its jobTemplate; one that the API server
  * would not take is refused. Undefined for objects of other kinds.
- * @param tz the zone of a CronJob without `timeZone`, where Kubernetes reads its controller's. Defaults to `UTC`.
  */
-export function importCronJob(manifest: unknown, line: number, tz = 'UTC'): Imported | undefined {
+export function importCronJob(
+  manifest: unknown,
+  line: number,
+  options: CronJobImportOptions,
+): Imported | undefined {
   if (typeof manifest !== 'object' || manifest === null) return undefined;
   const object = manifest as Fields;
   if (object.kind !== 'CronJob') return undefined;
   const metadata = isFields(object.metadata) ? object.metadata : {};
   try {
-    return scheduleOf(object, metadata, line, tz);
+    return scheduleOf(object, metadata, line, options);
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    const ids = typeof metadata.name === 'string' ? [metadata.name] : [];
-    return { kind: 'refused', line, text: ids[0] ?? 'a CronJob without a name', reason: error.message, ids };
+    const { name } = metadata;
+    if (typeof name !== 'string')
+      return { kind: 'refused', line, text: 'a CronJob without a name', reason: error.message };
+    const ids = [idOf(name, metadata, options)];
+    return { kind: 'refused', line, text: name, reason: error.message, ids };
   }
 }
 
-function scheduleOf(object: Fields, metadata: Fields, line: number, defaultTz: string): ImportedSchedule {
+function scheduleOf(
+  object: Fields,
+  metadata: Fields,
+  line: number,
+  options: CronJobImportOptions,
+): ImportedSchedule {
   const warnings: string[] = [];
   if (object.apiVersion === 'batch/v1beta1') {
     warnings.push('batch/v1beta1 is no longer served; its fields are those of batch/v1');
   } else if (object.apiVersion !== 'batch/v1') {
     throw new Refusal(`apiVersion: ${show(object.apiVersion)} has no CronJob; write batch/v1`);
   }
-  const id = idOf(metadata);
+  const name = nameOf(metadata);
   const spec = fieldsAt(object.spec, 'spec');
   refuseUnknown(spec);
   const jobTemplate = fieldsAt(spec.jobTemplate, 'spec.jobTemplate');
@@ -99,8 +124,8 @@ function scheduleOf(object: Fields, metadata: Fields, line: number, defaultTz: s
   return {
     kind: 'schedule',
     line,
-    id,
-    definition: { ...definitionOf(spec, defaultTz, tags, warnings), ...timeoutOf(job) },
+    id: idOf(name, metadata, options),
+    definition: { ...definitionOf(spec, options, tags, warnings), ...timeoutOf(job) },
     template: {
       name: CRONJOB_JOB,
       data: { jobTemplate },
@@ -118,13 +143,15 @@ function scheduleOf(object: Fields, metadata: Fields, line: number, defaultTz: s
 
 function definitionOf(
   spec: Fields,
-  defaultTz: string,
+  { tz: defaultTz = 'UTC', now }: CronJobImportOptions,
   tags: readonly string[],
   warnings: string[],
 ): ScheduleDefinition {
-  const timing = kubernetesSchedule(textAt(spec.schedule, 'spec.schedule'));
+  const text = textAt(spec.schedule, 'spec.schedule');
+  const timing = kubernetesSchedule(text);
   if ('refused' in timing) throw new Refusal(`spec.schedule: ${timing.refused}`);
   const tz = spec.timeZone === undefined || spec.timeZone === null ? defaultTz : zoneOf(spec.timeZone);
+  if ('cron' in timing && changesMatter(text, timing.cron, tz, now)) warnings.push(CLOCK_CHANGE);
   const policy = spec.concurrencyPolicy ?? 'Allow';
   const overlap =
     typeof policy === 'string' && Object.hasOwn(POLICIES, policy) ? POLICIES[policy] : undefined;
@@ -159,6 +186,15 @@ function definitionOf(
     overlap,
     ...(tags.length === 0 ? {} : { tags }),
   };
+}
+
+function changesMatter(text: string, cron: string, tz: string, now: number): boolean {
+  try {
+    return meetsClockChange({ cron, tz }, now);
+  } catch (error) {
+    if (!isCarillonError(error)) throw error;
+    throw new Refusal(refusalOf(error, cron, { text, option: 'spec.schedule' }));
+  }
 }
 
 /** Labels, and the namespace: a CronJob of the same name in another one is another. The import adds a tag. */
@@ -226,7 +262,12 @@ function notTranslatedOf(job: Fields): string[] {
   return lost;
 }
 
-function idOf(metadata: Fields): string {
+/** A namespace holds no dot: no two CronJobs share a `namespace.name`. */
+function idOf(name: string, { namespace }: Fields, { namespaceIds = false }: CronJobImportOptions): string {
+  return namespaceIds && typeof namespace === 'string' ? `${namespace}.${name}` : name;
+}
+
+function nameOf(metadata: Fields): string {
   const name = textAt(metadata.name, 'metadata.name');
   if (!NAME.test(name) || name.length > LONGEST_NAME) {
     throw new Refusal(

@@ -275,6 +275,38 @@ describe('import k8s', () => {
     expect(stdout).toContain('its id is that of a CronJob of the namespace tools');
   });
 
+  test('one name in two namespaces: refused with a way out, and taken by it', async ({ task }) => {
+    const { cli, queue } = setUp(task, 'k8s');
+    const one = (namespace: string) => ({
+      apiVersion: 'batch/v1',
+      kind: 'CronJob',
+      metadata: { name: 'report', namespace },
+      spec: cronSpec('0 5 * * *'),
+    });
+    const file = cli.file('all.json', JSON.stringify({ kind: 'List', items: [one('a'), one('b')] }));
+    const shown = await cli.text('import', 'k8s', file, '--dry-run');
+    expect(shown).toContain('its id is taken by all.json:1; give --namespace-ids or another --queue');
+    await cli.text('import', 'k8s', file, '--namespace-ids', '--yes');
+    expect(await idsOf(queue)).toEqual(['a.report', 'b.report']);
+    expect(await cli.text('import', 'k8s', file, '--namespace-ids')).toContain('2 unchanged\n');
+  });
+
+  test('the API’s own lists say what their items are', async ({ task }) => {
+    const { cli } = setUp(task, 'k8s');
+    const items = [{ metadata: { name: 'raw' }, spec: cronSpec('0 5 * * *') }, null];
+    const list = { apiVersion: 'batch/v1', kind: 'CronJobList', metadata: { resourceVersion: '1' }, items };
+    const others = { apiVersion: 'v1', kind: 'PodList', items: [{ metadata: { name: 'x' } }] };
+    const { stdout, stderr } = await cli.run(
+      'import',
+      'k8s',
+      cli.file('raw.json', JSON.stringify(list)),
+      cli.file('others.json', JSON.stringify(others)),
+      '--dry-run',
+    );
+    expect(stdout).toContain('  + raw  0 5 * * * UTC  (raw.json:1)\n');
+    expect(stderr).toContain('2 objects of other kinds were passed over');
+  });
+
   function cronSpec(schedule: string): object {
     const pod = { restartPolicy: 'Never', containers: [{ name: 'main', image: 'a:1' }] };
     return { schedule, jobTemplate: { spec: { template: { spec: pod } } } };

@@ -7,6 +7,7 @@ import type { ImportedSchedule } from '../../../../src/domain/imported.js';
 import { kubernetesSchedule } from '../../../../src/domain/kubernetes-cron.js';
 import { readCsv, readData } from '../corpus.js';
 
+const OPTIONS = { now: Date.UTC(2026, 0, 1) };
 const rows = readCsv('corpus/k8s/expected.csv');
 
 function manifest(row: Record<string, string>): unknown {
@@ -53,7 +54,7 @@ function asRow({
 }
 
 function imported(object: unknown): ImportedSchedule {
-  const found = importCronJob(object, 1);
+  const found = importCronJob(object, 1, OPTIONS);
   if (found?.kind !== 'schedule') throw new Error(JSON.stringify(found));
   return found;
 }
@@ -80,7 +81,7 @@ function aCronJob(spec: object = {}, job: object = {}, pod: object = {}, metadat
 }
 
 function reason(object: unknown): string {
-  const found = importCronJob(object, 1);
+  const found = importCronJob(object, 1, OPTIONS);
   return found?.kind === 'refused' ? found.reason : `imported: ${JSON.stringify(found)}`;
 }
 
@@ -102,7 +103,7 @@ describe('manifests of the corpus', () => {
       unexpanded: 'template variable',
       'negative-deadline': 'zero or more',
     };
-    expect(importCronJob(manifest(row), 1)).toMatchObject({ kind: 'refused', text: row.name });
+    expect(importCronJob(manifest(row), 1, OPTIONS)).toMatchObject({ kind: 'refused', text: row.name });
     expect(reason(manifest(row))).toContain(reasons[`${row.name}`]);
   });
 
@@ -155,7 +156,53 @@ test('a run past activeDeadlineSeconds holds up no later one, and is not ended: 
   }
 });
 
+describe('where clocks change', () => {
+  const warned = (schedule: string, timeZone?: string) =>
+    imported(aCronJob({ schedule, ...(timeZone === undefined ? {} : { timeZone }) })).warnings.filter(
+      (warning) => /^when clocks change, Kubernetes .* gap skip and fold both/.test(warning.replace('(', '')),
+    ).length;
+
+  test.each([
+    ['30 1 * * *', 'Europe/London'],
+    ['30 2 * * 0', 'America/New_York'],
+    ['0 0-6/2 * * *', 'America/New_York'],
+    ['30 2 25-31 10 *', 'Antarctica/Troll'],
+    ['30 1 28 3 *', 'Europe/London'],
+  ])('%s in %s is warned of', (schedule, timeZone) => {
+    expect(warned(schedule, timeZone)).toBe(1);
+  });
+
+  test.each([
+    ['30 1 * * *', undefined],
+    ['30 1 * * *', 'Asia/Tokyo'],
+    ['30 9 * * *', 'Europe/London'],
+    ['30 1 * 6 *', 'Europe/London'],
+    ['30 1 * * 1', 'Europe/London'],
+    ['*/5 * * * *', 'Europe/London'],
+    ['@hourly', 'Europe/London'],
+    ['@every 1h', 'Europe/London'],
+  ])('%s in %s is not', (schedule, timeZone) => {
+    expect(warned(schedule, timeZone)).toBe(0);
+  });
+});
+
 describe('names, labels, history', () => {
+  test('an id may hold the namespace, which keeps one name in several of them apart', () => {
+    const options = { ...OPTIONS, namespaceIds: true };
+    const idIn = (metadata: object) => {
+      const found = importCronJob(aCronJob({}, {}, {}, metadata), 1, options);
+      return found?.kind === 'schedule' ? found.id : found;
+    };
+    expect(idIn({ namespace: 'tools' })).toBe('tools.one');
+    expect(idIn({})).toBe('one');
+    const refused = aCronJob({ schedule: '' }, {}, {}, { namespace: 'tools' });
+    expect(importCronJob(refused, 1, options)).toMatchObject({
+      kind: 'refused',
+      text: 'one',
+      ids: ['tools.one'],
+    });
+  });
+
   test('namespace and labels become tags', () => {
     const found = imported(aCronJob({}, {}, {}, { namespace: 'tools', labels: { app: 'x', tier: 1 } }));
     expect(found.definition.tags).toEqual(['namespace=tools', 'app=x', 'tier=1']);
@@ -193,7 +240,9 @@ describe('names, labels, history', () => {
 
   test('the zone of the controller is not known: it is UTC unless one is given', () => {
     expect(imported(aCronJob()).definition.tz).toBe('UTC');
-    expect(importCronJob(aCronJob(), 1, 'Asia/Tokyo')).toMatchObject({ definition: { tz: 'Asia/Tokyo' } });
+    expect(importCronJob(aCronJob(), 1, { ...OPTIONS, tz: 'Asia/Tokyo' })).toMatchObject({
+      definition: { tz: 'Asia/Tokyo' },
+    });
     expect(imported(aCronJob({ timeZone: null, suspend: null })).definition.tz).toBe('UTC');
   });
 });
@@ -241,9 +290,18 @@ describe('what the API server refuses', () => {
     expect(reason(aCronJob({ schedule }))).toMatch(/^spec\.schedule: /);
   });
 
+  test('a schedule that only ours refuses is told of as it is written', () => {
+    expect(reason(aCronJob({ schedule: '*/90 4 * * *' }))).toMatch(
+      /^spec\.schedule "\*\/90 4 \* \* \*": minute: the step of/,
+    );
+    expect(reason(aCronJob({ schedule: '0 4 */40 * 1' }))).toMatch(
+      /^spec\.schedule "0 4 \*\/40 \* 1", which is cron "0 4 1-31\/40 \* 1": day of month: /,
+    );
+  });
+
   test('other kinds are none of ours', () => {
     for (const object of [undefined, null, 'x', [], { kind: 'Deployment' }]) {
-      expect(importCronJob(object, 1)).toBeUndefined();
+      expect(importCronJob(object, 1, OPTIONS)).toBeUndefined();
     }
   });
 });
