@@ -18,6 +18,7 @@
 --- @include "index"
 --- @include "pending"
 --- @include "ledger"
+--- @include "resize-ledger"
 --- @include "edit"
 --- @include "follow"
 --- @include "follow-refusal"
@@ -80,11 +81,7 @@ end
 countRecord(queueName, record, 1)
 record.grace, record.missed, record.overlap, record.runTimeout = wanted.grace, wanted.missed, wanted.overlap, wanted.runTimeout
 record.maxOpen, record.maxConcurrent, record.pauseAfter = wanted.maxOpen, wanted.maxConcurrent, wanted.pauseAfter
-if record.keptRows ~= wanted.keptRows then
-  -- Slots are counted modulo the size of the ring: another size begins another ring.
-  redis.call('UNLINK', tag .. ':ledger:' .. identity)
-  record.keptRows, record.rows = wanted.keptRows, 0
-end
+if record.keptRows ~= wanted.keptRows then resizeLedger(tag, identity, record, wanted.keptRows) end
 record.priority, record.lifo = wanted.priority, wanted.lifo
 if record.after then follow.finish(tag, identity, (follow.parentsOf(queueName, record.policies))) end
 record.after = #parents > 0

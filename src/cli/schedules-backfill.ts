@@ -7,7 +7,8 @@ import { settingsOf } from './settings.js';
 
 const HELP = `
 Both ends are included. A tick that ran before, as far as the ledger or BullMQ remembers, is left out unless --rerun is
-given, and so are ticks that the schedule has yet to judge by itself.
+given, and so are ticks that the schedule has yet to judge by itself. One that is older than the ledger (--keep-runs)
+and whose job BullMQ has removed nobody remembers: it runs again. Look with --dry-run first.
 
 Example:
   carillon schedules backfill billing nightly --from 2027-01-01T00:00:00Z --to 2027-01-03T00:00:00Z --dry-run`;

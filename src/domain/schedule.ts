@@ -60,7 +60,7 @@ export interface ScheduleDefinition extends TimingDefinition {
    * removes at once (`removeOnFail: true`) is not seen to fail. Defaults to never.
    */
   pauseOnFailure?: number;
-  /** Rows of its ledger that are kept, 0 to 255. Defaults to 50. */
+  /** Rows of its ledger that are kept, 0 to 255; `backfill` knows by them what ran. Defaults to 50. */
   keepRuns?: number;
   /** When it does not fire: local dates, ranges, calendars. See docs/exclusions.md. */
   exclude?: readonly Exclusion[];

@@ -101,6 +101,29 @@ describe('backfill', () => {
     expect(iso(await s.backfill({ ...morning, dryRun: true }))).toEqual([ticks[0]]);
   });
 
+  test('what ran stays known when the ledger is made larger or smaller', async ({ task }) => {
+    const world = await ScheduleWorld.at(at('03:30:00'), task);
+    await world.schedules.upsert('s', { ...hourly, keepRuns: 50 });
+    await world.startScheduler();
+    const s = world.schedules.get('s');
+    for (let hour = 4; hour <= 10; hour++) {
+      await world.passTo(at(`${String(hour).padStart(2, '0')}:00:00`));
+      await world.clearRuns();
+    }
+    const missing = async () =>
+      iso(await s.backfill({ from: at('04:00:00'), to: at('10:00:00'), dryRun: true }));
+    for (const keepRuns of [50, 100, 255, 7, 60]) {
+      await world.schedules.upsert('s', { ...hourly, keepRuns });
+      expect(await missing()).toEqual([]);
+    }
+    // No more than is kept.
+    await world.schedules.upsert('s', { ...hourly, keepRuns: 4 });
+    expect(await missing()).toEqual([at('04:00:00'), at('05:00:00'), at('06:00:00')]);
+    await world.schedules.upsert('s', { ...hourly, keepRuns: 0 });
+    // The record still holds the last one.
+    expect(await missing()).toHaveLength(6);
+  });
+
   test('without a ledger BullMQ’s own jobs remember it', async ({ task }) => {
     const { world, s } = await worldOf(task, { ...hourly, keepRuns: 0 });
     await HandWorker.start(world);

@@ -69,7 +69,9 @@ describe('the ledger', () => {
     expect((await s.describe())?.recent).toHaveLength(10);
   });
 
-  test('keepRuns 0 keeps none; another number begins another ring', async ({ task }) => {
+  test('keepRuns 0 keeps none; another number keeps the newest rows, as many as both hold', async ({
+    task,
+  }) => {
     const { world, key } = await worldOf(task, { ...minutely, keepRuns: 0 });
     await world.passTo(at('12:00:00'));
     expect(await world.spine.client.exists(key)).toBe(0);
@@ -78,11 +80,43 @@ describe('the ledger', () => {
     expect(await world.ledger('s')).toEqual(minutes(2, 3).map((time) => `dispatched ${time}`));
     await world.schedules.upsert('s', { ...minutely, keepRuns: 5 });
     await world.passTo(at('12:04:00'));
-    expect(await world.ledger('s')).toEqual([`dispatched ${at('12:04:00')}`]);
+    expect(await world.ledger('s')).toEqual(minutes(2, 4).map((time) => `dispatched ${time}`));
     await world.schedules.upsert('s', { ...minutely, keepRuns: 0 });
     await world.passTo(at('12:05:00'));
     expect(await world.spine.client.exists(key)).toBe(0);
     await expectHealthy(world.spine, 'leader');
+  });
+
+  test('a ring that is resized goes on where it was, full or not', async ({ task }) => {
+    const { world, key } = await worldOf(task, { ...minutely, keepRuns: 4, maxOpenRuns: 64 });
+    const rowsTo = (first: number, last: number) => minutes(first, last).map((time) => `dispatched ${time}`);
+    // Each time with the row of the last tick owed, and its slots turned by what came before.
+    let minute = 0;
+    for (const [keepRuns, ticks, kept] of [
+      [4, 7, 4],
+      [6, 1, 5],
+      [3, 0, 3],
+      [3, 2, 3],
+      [255, 3, 6],
+      [5, 0, 5],
+      [1, 0, 1],
+      [2, 3, 2],
+    ] as const) {
+      await world.schedules.upsert('s', { ...minutely, keepRuns, maxOpenRuns: 64 });
+      for (let i = 0; i < ticks; i++) await world.passTo(minutes(minute, minute++)[0] as string);
+      expect(await world.ledger('s')).toEqual(rowsTo(minute - kept, minute - 1));
+    }
+    expect(await world.spine.client.hlen(key)).toBe(2);
+    await expectHealthy(world.spine, 'leader');
+  });
+
+  test('a key of another type in its place does not stop a new size', async ({ task }) => {
+    const { world, key } = await worldOf(task);
+    await world.passTo(at('12:00:00'));
+    await world.spine.client.set(key, 'x');
+    await world.schedules.upsert('s', { ...minutely, keepRuns: 7 });
+    await world.passTo(at('12:01:00'));
+    expect(await world.ledger('s')).toEqual([`dispatched ${at('12:01:00')}`]);
   });
 
   test('is dropped with its schedule; one that is made anew begins its own', async ({ task }) => {
