@@ -53,16 +53,19 @@ export async function compareEntries(
   wanted: readonly WantedEntry[],
   adjust: Adjust = (as) => as,
 ): Promise<Changes> {
-  const { compareSchedule } = await import('../client/wanted-schedule.js');
+  const { compareSchedule, doubtsOfNew } = await import('../client/wanted-schedule.js');
   const entries: ChangedEntry[] = [];
   const refused: RefusedEntry[] = [];
   const isThere = await namespaceIsThere(settings);
-  const compare = (entry: WantedEntry, existing: ScheduleInfo | undefined) => {
+  const compare = (entry: WantedEntry, existing: ScheduleInfo | undefined, doubts: readonly string[]) => {
     const { source } = entry;
     try {
       const adjusted = adjust(entry.wanted, existing, entry);
       if (typeof adjusted === 'string') refused.push({ source, text: entry.wanted.id, reason: adjusted });
-      else entries.push({ ...entry, wanted: adjusted, change: compareSchedule(existing, adjusted) });
+      else {
+        const warnings = [...new Set([...entry.warnings, ...doubts])];
+        entries.push({ ...entry, wanted: adjusted, change: compareSchedule(existing, adjusted), warnings });
+      }
     } catch (error) {
       if (!isCarillonError(error)) throw error;
       refused.push({ source, text: entry.wanted.id, reason: error.message });
@@ -70,12 +73,17 @@ export async function compareEntries(
   };
   for (const [queue, group] of byQueue(wanted)) {
     if (!isThere) {
-      for (const entry of group) compare(entry, undefined);
+      for (const entry of group) compare(entry, undefined, doubtsOfNew(queue, entry.wanted));
       continue;
     }
-    await withQueue(settings, queue, async (q) => {
-      const known = await inLanes(group, (entry) => q.schedules.get(entry.wanted.id).describe());
-      for (const [i, entry] of group.entries()) compare(entry, known[i]);
+    await withQueue(settings, queue, async ({ schedules }) => {
+      const known = await inLanes(group, async ({ wanted: { id, policies } }) => ({
+        existing: await schedules.get(id).describe(),
+        doubts: await schedules.doubts(id, policies),
+      }));
+      for (const [i, entry] of group.entries()) {
+        compare(entry, known[i]?.existing, known[i]?.doubts ?? []);
+      }
     });
   }
   return { entries, refused, deleted: [] };

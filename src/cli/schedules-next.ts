@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { compileSchedule } from '../domain/fire-times.js';
+import { neverFires } from '../domain/never-fires.js';
 import { type PreviewedTime, previewTicks } from '../domain/preview.js';
 import { durationArgument, instantArgument, integerArgument } from './arguments.js';
 import { withKnownQueue } from './connect.js';
@@ -73,7 +74,7 @@ async function next(
       [...excluded, ...notes].map(({ text }) => text).join('; '),
     ]),
   );
-  if (preview.times.length === 0) remark('it never fires');
+  if (preview.times.length === 0) remark('no tick comes');
 }
 
 async function ofDefinition(
@@ -84,10 +85,8 @@ async function ofDefinition(
 ): Promise<Preview> {
   const after = flags.after === undefined ? Date.now() : instantArgument(flags.after, 'after');
   const definition = toDefinition(flags, expression === undefined ? [] : [expression]);
-  const compiled = compileSchedule(definition, {
-    createdAt: after,
-    ...(flags.seed === undefined ? {} : { seed: flags.seed }),
-  });
+  const options = { createdAt: after, ...(flags.seed === undefined ? {} : { seed: flags.seed }) };
+  const compiled = compileSchedule(definition, options);
   const timing = await excludeByFlags(compiled, flags, settingsOf(command));
   const limit = Math.min(count, timing.limit ?? count);
   const when =
@@ -96,7 +95,9 @@ async function ofDefinition(
       : `every ${definition.every}`;
   const jitter = jitterOf(flags);
   const times = previewTicks(timing, { missed: 'skip', jitter }, flags.seed ?? '', after, limit);
-  return { when, tz: timing.tz, times, warnings: timing.warnings };
+  const why = neverFires(timing, definition, options, after);
+  const warnings = why === undefined ? timing.warnings : [...timing.warnings, why];
+  return { when, tz: timing.tz, times, warnings };
 }
 
 /** ms; a tick's jitter is the identity's own. */

@@ -11,6 +11,7 @@ import { storePaused } from './paused-schedule.js';
 import type { Queue } from './queue.js';
 import type { ScheduleInfo } from './schedule-info.js';
 import type { ScheduleTemplate } from './schedules-port.js';
+import { doubtsOfNew } from './wanted-schedule.js';
 
 /** A Job Scheduler of BullMQ and what becomes of it. */
 export interface AdoptedScheduler {
@@ -89,11 +90,15 @@ async function adoptOne(
     const read = readFields(checkScheduleId(id), next, pending, fields, queue.name, options.tz);
     const existing = options.isEmpty ? undefined : await queue.schedules.get(id).describe();
     const stands = existing !== undefined && !isMoving(existing);
+    const { policies: definition } = read;
+    const doubts = options.isEmpty
+      ? doubtsOfNew(queue.name, { id, policies: definition })
+      : await queue.schedules.doubts(id, definition);
+    const warnings = [...new Set([...read.warnings, ...(stands ? [] : doubts)])];
     if (!options.dryRun) {
       if (stands) await new MoveScripts(queue.backend.shard).dropJobScheduler(queue.name, id);
       else await move(queue, id, read);
     }
-    const { policies: definition, warnings } = read;
     if (!stands) return { id, kind: existing ? 'finished' : 'added', definition, warnings, differences: [] };
     const found = differences(writtenSchedule(definition), writtenSchedule(existing.definition));
     return { id, kind: 'kept', definition: existing.definition, warnings, differences: found };

@@ -9,6 +9,7 @@ import { compileStored, type StoredPolicies } from '../domain/schedule.js';
 import { MAX_WAITING_RUNS, type ScheduleRecord } from '../redis/record.js';
 import { newRequestId, requestHash } from '../redis/request-id.js';
 import { checkRequestId } from './job-options.js';
+import { calendarsIfIdle } from './named-calendars.js';
 import {
   changedPolicies,
   changedTemplate,
@@ -22,7 +23,7 @@ import {
   type ScheduleDescription,
   type ScheduleRunRow,
 } from './schedule-description.js';
-import { describeSchedule, type ScheduleInfo } from './schedule-info.js';
+import { describeSchedule, describeStored, type ScheduleInfo } from './schedule-info.js';
 import { scheduleNotFound } from './schedule-not-found.js';
 import type { SchedulesPort, ScheduleTemplate } from './schedules-port.js';
 import { storeSchedule } from './store-schedule.js';
@@ -65,7 +66,8 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
     const { queueName, jobs } = this.port;
     const { record } = await jobs.get(queueName, this.id);
     if (record?.kind !== 'schedule') return undefined;
-    const info = describeSchedule(queueName, this.id, record);
+    const calendars = await calendarsIfIdle(this.port.calendars, record);
+    const info = describeSchedule(queueName, this.id, record, calendars);
     // A definition that this machine cannot compile is described without its ticks; the warnings say why.
     const upcoming = await this.preview(10).catch((): PreviewedTime[] => []);
     return describeWhole(info, upcoming, await this.runs(10));
@@ -106,7 +108,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
   ): Promise<UpdatedSchedule> {
     const { queueName } = this.port;
     const encode = (given: ScheduleTemplate) => this.port.encodeTemplate(this.id, given);
-    const { before, after } = await storeSchedule(
+    const stored = await storeSchedule(
       this.port,
       this.id,
       ({ record }) => {
@@ -118,11 +120,9 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
       },
       options,
     );
-    const info = describeSchedule(queueName, this.id, after);
-    return {
-      ...info,
-      differences: differencesOf(describeSchedule(queueName, this.id, before ?? after), info),
-    };
+    const info = describeStored(queueName, this.id, stored);
+    const before = describeSchedule(queueName, this.id, stored.before ?? stored.after);
+    return { ...info, differences: differencesOf(before, info) };
   }
 
   /**

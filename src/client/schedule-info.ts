@@ -1,3 +1,6 @@
+import type { CalendarSet } from '../domain/calendar.js';
+import { NO_CALENDARS } from '../domain/exclusions.js';
+import { storedNeverFires } from '../domain/never-fires.js';
 import { compileTimes, MISSED_CODES, type MissedPolicy, type StoredPolicies } from '../domain/schedule.js';
 import type { RecordState } from '../domain/states.js';
 import { decodeOptions } from '../queue/job-json.js';
@@ -31,9 +34,33 @@ export interface ScheduleInfo {
   warnings: readonly string[];
 }
 
-/** A record as people read it. A definition that this machine cannot compile is described all the same. */
-export function describeSchedule(queueName: string, id: string, record: ScheduleRecord): ScheduleInfo {
-  const { definition, warnings } = readDefinition(`${queueName}:${id}`, record);
+/** A schedule that was just written, with why that ended it. */
+export function describeStored(
+  queueName: string,
+  id: string,
+  {
+    after,
+    calendars,
+    endsBecause,
+  }: { after: ScheduleRecord; calendars: CalendarSet; endsBecause?: string | undefined },
+): ScheduleInfo {
+  const info = describeSchedule(queueName, id, after, calendars);
+  return endsBecause === undefined
+    ? info
+    : { ...info, warnings: [...new Set([...info.warnings, endsBecause])] };
+}
+
+/**
+ * A record as people read it. A definition that this machine cannot compile is described all the same.
+ * @param calendars those that it names: without them nobody tells whether they leave it a tick.
+ */
+export function describeSchedule(
+  queueName: string,
+  id: string,
+  record: ScheduleRecord,
+  calendars: CalendarSet = NO_CALENDARS,
+): ScheduleInfo {
+  const { definition, warnings } = readDefinition(`${queueName}:${id}`, record, calendars);
   return {
     id,
     state: record.state,
@@ -67,14 +94,30 @@ export function readOptions(text: string): Record<string, unknown> {
 function readDefinition(
   identity: string,
   record: ScheduleRecord,
+  calendars: CalendarSet,
 ): Pick<ScheduleInfo, 'definition' | 'warnings'> {
   let definition: StoredPolicies = { missed: missedOf(record.missed) };
   try {
     definition = JSON.parse(record.policies) as StoredPolicies;
-    return { definition, warnings: compileTimes(definition, identity, record.anchor).warnings };
+    const { warnings } = compileTimes(definition, identity, record.anchor);
+    const why = record.cur > 0 ? undefined : neverFired(definition, identity, record, calendars);
+    return { definition, warnings: why === undefined ? warnings : [...warnings, why] };
   } catch (error) {
     return { definition, warnings: [`its definition cannot be read: ${(error as Error).message}`] };
   }
+}
+
+/** Why it stands without a tick. Its limit, or an endDate that it lived to see, is no reason to warn of. */
+function neverFired(
+  definition: StoredPolicies,
+  identity: string,
+  record: ScheduleRecord,
+  calendars: CalendarSet,
+): string | undefined {
+  const { limit, endDate } = definition;
+  if (limit !== undefined && record.count >= limit) return undefined;
+  const since = endDate === undefined ? Math.max(record.last, record.timestamp) : record.timestamp;
+  return storedNeverFires(definition, identity, record.anchor, since, calendars);
 }
 
 function missedOf(code: number): MissedPolicy {

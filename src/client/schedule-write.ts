@@ -1,4 +1,5 @@
 import type { CalendarSet } from '../domain/calendar.js';
+import { storedNeverFires } from '../domain/never-fires.js';
 import { type PreviewedTime, previewTicks } from '../domain/preview.js';
 import { recordZone } from '../domain/recorded-offsets.js';
 import {
@@ -78,6 +79,21 @@ export function writeOf(
     policies: text,
     ...(policies.tz === undefined ? {} : { zone: zoneOf(policies.tz, now) }),
   };
+}
+
+/** Why a write ends its schedule, as a sentence; undefined when it does not, or when the definition's own warnings say so. */
+export function endsBecause(
+  identity: string,
+  policies: StoredPolicies,
+  { ends, anchor }: Pick<ScheduleWrite, 'ends' | 'anchor'>,
+  { now, record, calendars }: ReadSchedule,
+): string | undefined {
+  if (!ends) return undefined;
+  const ran = record?.count ?? 0;
+  if (policies.limit !== undefined && ran >= policies.limit) {
+    return `it fires no more: ${ran} ticks ran, and its limit is ${policies.limit}`;
+  }
+  return storedNeverFires(policies, identity, anchor, now, calendars);
 }
 
 /** The next ticks as they would come if the definition were written now. */

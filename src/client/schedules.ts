@@ -5,14 +5,15 @@ import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { calendarsOf } from '../domain/exclusions-definition.js';
 import { checkScheduleId, identityOf, splitIdentity } from '../domain/ids.js';
 import type { PreviewedTime } from '../domain/preview.js';
-import type { ScheduleDefinition, StoredPolicies } from '../domain/schedule.js';
+import { compileTimes, type ScheduleDefinition, type StoredPolicies } from '../domain/schedule.js';
 import { decodeRecord, type ScheduleRecord } from '../redis/record.js';
 import { newRequestId, requestHash } from '../redis/request-id.js';
 import { checkRequestId } from './job-options.js';
+import { calendarsIfIdle, calendarsNamed } from './named-calendars.js';
 import { checkFilter, matcherOf, type ScheduleFilter } from './schedule-filter.js';
 import { ScheduleHandle } from './schedule-handle.js';
-import { describeSchedule, type ScheduleInfo } from './schedule-info.js';
-import { previewWrite } from './schedule-write.js';
+import { describeSchedule, describeStored, type ScheduleInfo } from './schedule-info.js';
+import { endsBecause, previewWrite, writeOf } from './schedule-write.js';
 import type { SchedulesPort, ScheduleTemplate } from './schedules-port.js';
 import { storeSchedule } from './store-schedule.js';
 
@@ -101,6 +102,27 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
     return previewWrite(identity, policies, { now, record, spentLast, calendars }, count);
   }
 
+  /**
+   * What the author of a checked definition may not mean, as sentences, if it is stored now: that it never fires, say.
+   * Nothing is written.
+   */
+  async doubts(id: string, policies: StoredPolicies): Promise<string[]> {
+    const { now, record, last: spentLast } = await this.port.jobs.get(this.port.queueName, id);
+    if (record?.kind === 'job') return [];
+    const calendars = await this.port.calendars.named(calendarsOf(policies.exclude));
+    const identity = identityOf(this.port.queueName, id);
+    const read = { now, record, spentLast, calendars };
+    try {
+      const write = writeOf(identity, policies, this.port.encodeTemplate(id, {}), read);
+      const why = write && endsBecause(identity, policies, write, read);
+      return [...compileTimes(policies, identity, now).warnings, ...(why === undefined ? [] : [why])];
+    } catch (error) {
+      // What cannot be stored, storing it says.
+      if (!isCarillonError(error)) throw error;
+      return [];
+    }
+  }
+
   /** The handle of a schedule, whether it exists or not: nothing is read yet. @throws CarillonError INVALID_ID */
   get(id: string): ScheduleHandle<Data, Name, Opts> {
     return new ScheduleHandle(this.port, checkScheduleId(id));
@@ -122,7 +144,8 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
         for (const { identity, bytes } of page.found) {
           const record = readSchedule(bytes);
           if (record === undefined) continue;
-          const info = describeSchedule(queueName, splitIdentity(identity).jobId, record);
+          const calendars = await calendarsIfIdle(this.port.calendars, record);
+          const info = describeSchedule(queueName, splitIdentity(identity).jobId, record, calendars);
           if (isMeant({ ...info, name: info.template.name })) yield info;
         }
       } while (cursor !== '0');
@@ -190,7 +213,7 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
     options: UpsertOptions & { judge?: (now: number) => void } = {},
   ): Promise<ScheduleInfo> {
     const encoded = this.port.encodeTemplate(id, template);
-    const { after } = await storeSchedule(
+    const stored = await storeSchedule(
       this.port,
       id,
       ({ now, record }) => {
@@ -200,7 +223,7 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
       },
       { ...options, waits: encoded },
     );
-    return describeSchedule(this.port.queueName, id, after);
+    return describeStored(this.port.queueName, id, stored);
   }
 }
 

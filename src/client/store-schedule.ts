@@ -8,7 +8,8 @@ import type { JobRecord, ScheduleRecord } from '../redis/record.js';
 import { newRequestId } from '../redis/request-id.js';
 import type { ScheduleWrite } from '../redis/schedule-scripts.js';
 import { checkRequestId } from './job-options.js';
-import { type EncodedTemplate, writeOf } from './schedule-write.js';
+import { calendarsNamed } from './named-calendars.js';
+import { type EncodedTemplate, endsBecause, writeOf } from './schedule-write.js';
 import type { SchedulesPort } from './schedules-port.js';
 
 /** Writers of one schedule who meet rest before they try again, each a little longer than before, by chance. */
@@ -27,6 +28,10 @@ type WantedOf = (read: { now: number; record: JobRecord | ScheduleRecord | undef
 export interface Stored {
   before: ScheduleRecord | undefined;
   after: ScheduleRecord;
+  /** Those that it names. */
+  calendars: CalendarSet;
+  /** Why this write ended it, as a sentence. */
+  endsBecause?: string | undefined;
 }
 
 /**
@@ -65,18 +70,16 @@ async function compareAndSet(
     const before = read.record as ScheduleRecord | undefined;
     const names = [...calendarsOf(policies.exclude), ...calendarsNamed(before)];
     const calendars = await port.calendars.named(names);
-    const write = writeOf(identityOf(queueName, id), policies, template, {
-      now: read.now,
-      record: before,
-      spentLast: read.last,
-      calendars,
-    });
-    if (write === undefined) return { before, after: before as ScheduleRecord };
-    if (dryRun) return { before, after: asWritten(before as ScheduleRecord, write) };
+    const identity = identityOf(queueName, id);
+    const found = { now: read.now, record: before, spentLast: read.last, calendars };
+    const write = writeOf(identity, policies, template, found);
+    if (write === undefined) return { before, after: before as ScheduleRecord, calendars };
+    const stored = { before, calendars, endsBecause: endsBecause(identity, policies, write, found) };
+    if (dryRun) return { ...stored, after: asWritten(before as ScheduleRecord, write) };
     const written = await scripts.upsert(queueName, id, write, requestId);
     if (written.status !== 'OK') continue;
     await followCalendars(port, names, calendars);
-    return { before, after: written.record };
+    return { ...stored, after: written.record };
   }
   throw new CarillonError(
     'CONFLICT',
@@ -115,14 +118,5 @@ async function followCalendars(
     if (version !== undefined && version !== used.get(name)?.version) {
       await port.calendars.settle(name, version);
     }
-  }
-}
-
-/** The calendars that a stored definition names; none where it cannot be read. */
-function calendarsNamed(record: ScheduleRecord | undefined): string[] {
-  try {
-    return calendarsOf((JSON.parse(record?.policies ?? '{}') as StoredPolicies).exclude);
-  } catch {
-    return [];
   }
 }

@@ -1,4 +1,6 @@
-import type { StoredPolicies } from '../domain/schedule.js';
+import { identityOf } from '../domain/ids.js';
+import { storedNeverFires } from '../domain/never-fires.js';
+import { compileTimes, type StoredPolicies } from '../domain/schedule.js';
 import { type Difference, differences, writtenSchedule } from '../domain/written-schedule.js';
 import { decodeOptions } from '../queue/job-json.js';
 import { storePaused } from './paused-schedule.js';
@@ -49,6 +51,17 @@ export function compareSchedule(existing: ScheduleInfo | undefined, wanted: Want
     });
   }
   return { kind: found.length === 0 ? 'unchanged' : 'changed', differences: found };
+}
+
+/** What its author may not mean, where nothing of the namespace is there yet. */
+export function doubtsOfNew(
+  queue: string,
+  { id, policies }: Pick<WantedSchedule, 'id' | 'policies'>,
+): string[] {
+  const now = Date.now();
+  const identity = identityOf(queue, id);
+  const why = storedNeverFires(policies, identity, now, now);
+  return [...compileTimes(policies, identity, now).warnings, ...(why === undefined ? [] : [why])];
 }
 
 /**

@@ -121,10 +121,13 @@ function canonicalText(pattern: WallClockPattern, interval: boolean): string {
   return [...times, pattern.months.toString(36), days.join('.'), interval ? 'interval' : 'fixed'].join(' ');
 }
 
+/** Of an expression that names days like 30 February only. */
+export const IMPOSSIBLE_DAY = 'this expression never fires: no month it names has such a day';
+
 function warningsFor(texts: CronFieldTexts, pattern: WallClockPattern): string[] {
   const warnings: string[] = [];
   if (nextWallClock(pattern, 0) === undefined) {
-    warnings.push('this expression never fires: no month it names has such a day');
+    warnings.push(IMPOSSIBLE_DAY);
   }
   const numbers = texts.dayOfWeek.match(/(?<![#/\d])\d+/g);
   if (texts.dayOfMonth === '?' && numbers !== null) {

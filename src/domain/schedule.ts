@@ -169,23 +169,25 @@ export function compileTimes(
   createdAt: number,
   timeZones?: TimeZoneData,
 ): CompiledTiming {
+  return compileSchedule(timesOf(policies, createdAt), { seed, createdAt, timeZones });
+}
+
+/** The part of a definition that names times. */
+export function timesOf(policies: StoredPolicies, createdAt: number): TimingDefinition {
   const { cron, every, phase, tz, gap, fold, startDate, endDate, limit } = policies;
   const anchor = policies.startsAtOnce ? Math.max(policies.startDate ?? 0, createdAt) : policies.anchor;
-  return compileSchedule(
-    compact({
-      crons: cron,
-      every,
-      anchor,
-      phase,
-      tz,
-      gap,
-      fold,
-      startDate,
-      endDate,
-      limit,
-    }) as TimingDefinition,
-    { seed, createdAt, timeZones },
-  );
+  return compact({
+    crons: cron,
+    every,
+    anchor,
+    phase,
+    tz,
+    gap,
+    fold,
+    startDate,
+    endDate,
+    limit,
+  }) as TimingDefinition;
 }
 
 /**

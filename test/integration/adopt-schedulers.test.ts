@@ -54,6 +54,17 @@ describe('Job Schedulers of BullMQ', () => {
     );
   });
 
+  test('one that never fires here is told of', async ({ task }) => {
+    const { stock, ours } = await bullmqPair(task);
+    await stock.upsertJobScheduler('once', { pattern: '30 2 * * *', tz: 'UTC' }, {});
+    await ours.backend.shard.client.hset(stock.toKey('repeat:once'), 'endDate', Date.UTC(2020, 0, 1));
+    const told = [
+      { kind: 'added', warnings: ['it never fires: its endDate 2020-01-01T00:00:00.000Z is over'] },
+    ];
+    expect(await adoptSchedulers(ours, { ...UTC, dryRun: true })).toMatchObject(told);
+    expect(await adoptSchedulers(ours, UTC)).toMatchObject(told);
+  });
+
   test('an every keeps its slots', async ({ task }) => {
     const { stock, ours } = await bullmqPair(task);
     const startDate = Date.now() + 1234 * 60_000 + 567;

@@ -58,6 +58,25 @@ describe('apply', () => {
     expect(await cli.text('apply', '-f', file)).toContain('0 to add, 0 to change, 5 unchanged\n');
   });
 
+  test('what never fires is told, while it is new or its times change', async ({ task }) => {
+    const { cli, queues } = setUp(task, 'a');
+    const over = (year: number) =>
+      cli.file(
+        's.yaml',
+        `queues:\n  a:\n    one: { cron: '0 5 * * *', missed: skip, endDate: ${year}-01-01T00:00:00Z }\n`,
+      );
+    const warnings = (file: string) =>
+      cli
+        .json<{ schedules: { warnings: string[] }[] }>('apply', '-f', file, '--yes')
+        .then(({ schedules }) => schedules[0]?.warnings);
+    const sentence = (year: number) => [`it never fires: its endDate ${year}-01-01T00:00:00.000Z is over`];
+    expect(await warnings(over(2020))).toEqual(sentence(2020));
+    expect(await warnings(over(2021))).toEqual(sentence(2021));
+    expect(await queues[0].schedules.get('one').describe()).toMatchObject({ warnings: sentence(2021) });
+    expect(await warnings(over(2021))).toEqual([]);
+    expect(await warnings(over(9000))).toEqual([]);
+  });
+
   test('prune deletes what an earlier apply of this file created, and nothing else', async ({ task }) => {
     const { cli, queues } = setUp(task, 'a', 'b');
     const [a, b] = queues as [Queue, Queue];

@@ -348,6 +348,20 @@ test('import expressions tells of names that are gone', async ({ task }) => {
   expect(await idsOf(queue)).toEqual(['a']);
 });
 
+test('what never fires is told before it is written, also where nothing is there yet', async ({ task }) => {
+  const { cli } = setUp(task, 'rules');
+  const file = cli.file('rules', 'once=at(2026-01-01T00:00:00)\nleap=cron(0 0 30 2 ? *)\n');
+  const args = ['import', 'expressions', file, '--dialect', 'eventbridge', '--queue', 'rules'];
+  const told = `warnings
+  it never fires: its endDate 2026-01-03T00:00:00.000Z is over  (once)
+  this expression never fires: no month it names has such a day  (leap)
+`;
+  expect(await cli.text(...args, '--dry-run')).toContain(told);
+  const other = cli.file('other', 'daily=cron(0 0 * * ? *)\n');
+  await cli.text('import', 'expressions', other, ...args.slice(3), '--yes');
+  expect(await cli.text(...args, '--yes')).toContain(told);
+});
+
 describe('import bullmq', () => {
   test('shows what it would move, moves it, and then finds nothing', async ({ task }) => {
     const { stock, ours, prefix, connection } = await bullmqPair(task);

@@ -111,7 +111,10 @@ describe('schedules next of an expression', { timeout: 60_000 }, () => {
       '--end-date',
       '2026-01-01T00:00:00Z',
     );
-    expect({ code, stderr }).toEqual({ code: 0, stderr: 'it never fires\n' });
+    const never = 'warning: it never fires: its endDate 2026-01-01T00:00:00.000Z is over\nno tick comes\n';
+    expect({ code, stderr }).toEqual({ code: 0, stderr: never });
+    const { warnings } = await next('0 9 * * 1', '--exclude', '2020-01-01..9999-12-31');
+    expect(warnings).toEqual(['it never fires: each of its times is excluded']);
   });
 
   test('jitter is the identity’s own: it is shown, and needs one', async () => {

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { Calendars } from '../../src/client/calendars.js';
 import { OVERLAP_CODES, type ScheduleDefinition } from '../../src/domain/schedule.js';
+import { CalendarStore } from '../../src/redis/calendar-store.js';
 import { aJob, aSchedule } from '../support/builders.js';
 import { QUEUE, ScheduleWorld } from '../support/schedule-world.js';
 import { changesOf } from '../support/spine-state.js';
@@ -42,6 +44,62 @@ describe('an upsert that changes nothing', () => {
     const ended = { ...minutely, endDate: '2026-01-01T00:00:00Z' };
     await world.schedules.upsert('s', ended);
     expect(await world.schedules.upsert('s', ended)).toMatchObject({ state: 'ended' });
+  });
+});
+
+describe('a definition that never fires is stored with a warning', () => {
+  const ever = { exclude: [{ from: '2020-01-01', to: '9999-12-31' }] };
+  test.each<[string, Partial<ScheduleDefinition>, string]>([
+    ['its end', { endDate: '2020-01-01T00:00:00Z' }, 'it never fires: its endDate 2020-01-01T00:00:00.000Z is over'],
+    ['a gap', { cron: '0 2 * 3 SUN#2', tz: 'America/Los_Angeles', gap: 'skip' }, "it never fires: the clock of America/Los_Angeles skips each of its times, and gap: 'skip' drops those"],
+    ['exclusions', ever, 'it never fires: each of its times is excluded'],
+    ['an impossible date', { cron: '0 0 31 2 *' }, 'this expression never fires: no month it names has such a day'],
+  ])('%s', async (what, over, sentence) => {
+    const world = await ScheduleWorld.at(MORNING, { name: `never fires ${what}` });
+    const definition = { ...minutely, ...over };
+    const told = { state: 'ended', warnings: [sentence] };
+    expect(await world.schedules.upsert('s', definition)).toMatchObject(told);
+    expect(await world.schedules.upsert('s', definition)).toMatchObject(told);
+    expect(await world.schedules.get('s').describe()).toMatchObject({ ...told, upcoming: [] });
+    expect(await world.list()).toMatchObject([told]);
+    expect(await world.schedules.upsert('s', minutely)).toMatchObject({ state: 'scheduled', warnings: [] });
+    expect(await world.schedules.upsert('s', definition)).toMatchObject(told);
+  }); // biome-ignore format: a table
+
+  test('a calendar that leaves it no time', async ({ task }) => {
+    const world = await ScheduleWorld.at(MORNING, task);
+    await new Calendars(new CalendarStore(world.spine.shard)).set('ever', '2026-12-25');
+    const definition = { ...minutely, cron: '0 9 25 12 *', endDate: '2027-01-01T00:00:00Z' };
+    const told = { state: 'ended', warnings: ['it never fires: each of its times is excluded'] };
+    const excluded = { ...definition, exclude: [{ calendar: 'ever' }] };
+    expect(await world.schedules.upsert('s', excluded)).toMatchObject(told);
+    expect(await world.schedules.get('s').describe()).toMatchObject(told);
+    expect(await world.list()).toMatchObject([told]);
+  });
+
+  test('one that fired and came to its end is no reason to warn; an edit that leaves it no tick is', async ({
+    task,
+  }) => {
+    const world = await ScheduleWorld.at(MORNING, task);
+    await world.startScheduler();
+    await world.schedules.upsert('dated', { ...minutely, endDate: '2026-01-15T08:02:00Z' });
+    await world.schedules.upsert('limited', { ...minutely, limit: 2 });
+    await world.passTo('2026-01-15T08:01:00Z');
+    await world.passTo('2026-01-15T08:02:00Z');
+    await world.settle();
+    expect(await world.list()).toMatchObject(
+      ['dated', 'limited'].map((id) => ({ id, count: 2, state: 'ended', warnings: [] })),
+    );
+    expect(await world.schedules.upsert('limited', { ...minutely, limit: 1 })).toMatchObject({
+      state: 'ended',
+      warnings: ['it fires no more: 2 ticks ran, and its limit is 1'],
+    });
+    expect(
+      await world.schedules.upsert('dated', { ...minutely, endDate: '2026-01-15T08:01:30Z' }),
+    ).toMatchObject({
+      state: 'ended',
+      warnings: ['it never fires: its endDate 2026-01-15T08:01:30.000Z is over'],
+    });
   });
 });
 
