@@ -97,10 +97,10 @@ export const SCHEDULE_KEYS: readonly string[] = [...TIMING_KEYS, ...POLICY_KEYS]
 /**
  * Checks a definition whole and gives it the form that is stored: the same for the same definition, however it is
  * written.
- * @param seed the schedule's identity.
+ * @param seed the schedule's identity; without one `H` and `~` are refused.
  * @throws CarillonError naming the option, what was given and what to write instead.
  */
-export function checkSchedule(definition: ScheduleDefinition, seed: string): StoredPolicies {
+export function checkSchedule(definition: ScheduleDefinition, seed: string | undefined): StoredPolicies {
   if (typeof definition !== 'object' || definition === null || Array.isArray(definition)) {
     throw invalid(
       'definition',
@@ -197,7 +197,7 @@ function unless<T extends string, D extends T>(standard: D, value: T | undefined
 }
 
 /** What names instants, and an option that nobody reads. The timing knows the names that other libraries use. */
-function checkTimes(given: Record<string, unknown>, seed: string): CompiledTiming {
+function checkTimes(given: Record<string, unknown>, seed: string | undefined): CompiledTiming {
   const isUnknown = (key: string) => given[key] !== undefined && !SCHEDULE_KEYS.includes(key);
   const unknown = Object.keys(given).find(isUnknown);
   const asked = unknown === undefined ? TIMING_KEYS : [...TIMING_KEYS, unknown];

@@ -11,7 +11,6 @@ import {
 } from './fire-times-cron.js';
 import { type CheckedTiming, checkTiming, type TimingDefinition } from './fire-times-definition.js';
 import { type ExplainedTime, explainTimes } from './fire-times-explain.js';
-import { type Instant, parseInstant } from './instant.js';
 import { type IntervalRule, nextIntervalTime } from './interval.js';
 import { HOST_TIME_ZONES, type OffsetSource, type TimeZoneData } from './time-zone-offsets.js';
 
@@ -66,31 +65,6 @@ export interface CompiledTiming {
  */
 export function compileSchedule(definition: TimingDefinition, options: CompileOptions = {}): CompiledTiming {
   return new Timing(definition, options);
-}
-
-/**
- * The next times of a definition, strictly after `after`, in order. Pure: no clock, no host zone. An `every` without
- * `anchor` counts from `after`, as if the schedule were created then.
- * @param options.count how many, 1 to 10,000; defaults to 1. Fewer are given if the schedule ends before.
- * @param options.seed the schedule's identity, needed for `H` and `~` only.
- * @throws CarillonError as {@link compileSchedule}.
- */
-export function nextFireTimes(
-  definition: TimingDefinition,
-  options: { after: Instant; count?: number; seed?: string },
-): Date[] {
-  const { count = 1, seed } = options ?? {};
-  const after = parseInstant(options?.after, 'after');
-  if (!Number.isSafeInteger(count) || count < 1 || count > 10_000) {
-    const todo = 'write a whole number from 1 to 10000';
-    throw new CarillonError('INVALID_OPTION', `count: ${count} is out of range; ${todo}`, {
-      field: 'count',
-      given: count,
-      todo,
-    });
-  }
-  const timing = compileSchedule(definition, { seed, createdAt: after });
-  return following(timing, after, count).map((time) => new Date(time));
 }
 
 /** As {@link CompiledTiming.latest}, for any `next`. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { nextFireTimes } from '../../../src/domain/fire-times.js';
 import type { TimingDefinition } from '../../../src/domain/fire-times-definition.js';
+import { nextFireTimes } from '../../../src/domain/next-fire-times.js';
 
 const DATA = new URL('../../data/', import.meta.url);
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { compileSchedule, nextFireTimes } from '../../../src/domain/fire-times.js';
+import { compileSchedule } from '../../../src/domain/fire-times.js';
 import type { TimingDefinition } from '../../../src/domain/fire-times-definition.js';
+import { nextFireTimes } from '../../../src/domain/next-fire-times.js';
 
 const AFTER = '2026-01-01T00:00:00Z';
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { type CarillonError, type ErrorCode, isCarillonError } from '../../../src/domain/errors.js';
-import { compileSchedule, nextFireTimes } from '../../../src/domain/fire-times.js';
+import { compileSchedule } from '../../../src/domain/fire-times.js';
 import type { TimingDefinition } from '../../../src/domain/fire-times-definition.js';
+import { nextFireTimes } from '../../../src/domain/next-fire-times.js';
 
 function refusal(definition: unknown): CarillonError {
   try {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { compileSchedule, nextFireTimes } from '../../../src/domain/fire-times.js';
+import { compileSchedule, following } from '../../../src/domain/fire-times.js';
 import type { TimingDefinition } from '../../../src/domain/fire-times-definition.js';
+import { nextFireTimes } from '../../../src/domain/next-fire-times.js';
 import { fireTexts } from './corpus.js';
 
 const DAY = 86_400_000;
@@ -214,7 +215,8 @@ describe('start and end', () => {
 
   test('limit is checked and handed on; who stores the schedule counts', () => {
     expect(compileSchedule({ cron: '0 * * * *', limit: 2 }).limit).toBe(2);
-    expect(fireTexts({ cron: '0 * * * *', limit: 2 }, '2026-01-01T00:00:00Z', 3)).toHaveLength(3);
+    const timing = compileSchedule({ cron: '0 * * * *', limit: 2 });
+    expect(following(timing, Date.parse('2026-01-01T00:00:00Z'), 3)).toHaveLength(3);
   });
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { fromBullmqPattern, toBullmqPattern } from '../../../../src/domain/bullmq-pattern.js';
-import { following, nextFireTimes } from '../../../../src/domain/fire-times.js';
+import { following } from '../../../../src/domain/fire-times.js';
+import { nextFireTimes } from '../../../../src/domain/next-fire-times.js';
 import { nextBullmqTime } from '../../../../src/queue/job-scheduler-times.js';
 import { readCsv } from '../corpus.js';
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { DIALECTS, type Dialect, translateExpression } from '../../../../src/domain/dialect.js';
-import { compileSchedule, nextFireTimes } from '../../../../src/domain/fire-times.js';
+import { compileSchedule } from '../../../../src/domain/fire-times.js';
 import type { TimingDefinition } from '../../../../src/domain/fire-times-definition.js';
+import { nextFireTimes } from '../../../../src/domain/next-fire-times.js';
 import { readCsv } from '../corpus.js';
 
 const rows = readCsv('corpus/schedules.csv').filter((row) => DIALECTS.includes(row.dialect as Dialect));

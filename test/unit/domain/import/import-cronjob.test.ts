@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { checkSchedule } from '../../../../src/domain/check-schedule.js';
-import { compileSchedule, nextFireTimes } from '../../../../src/domain/fire-times.js';
+import { compileSchedule } from '../../../../src/domain/fire-times.js';
 import { importCronJob } from '../../../../src/domain/import-cronjob.js';
 import type { ImportedSchedule } from '../../../../src/domain/imported.js';
 import { kubernetesSchedule } from '../../../../src/domain/kubernetes-cron.js';
+import { nextFireTimes } from '../../../../src/domain/next-fire-times.js';
 import { readCsv, readData } from '../corpus.js';
 
 const OPTIONS = { now: Date.UTC(2026, 0, 1) };
