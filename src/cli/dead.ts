@@ -72,7 +72,7 @@ export function addDead(program: Command): void {
 function addFilter(command: Command): Command {
   return command
     .option('--name <text>', 'those of this job name')
-    .option('--text <text>', 'those with this text in their error')
+    .option('--text <text>', 'those with this text in their error or its causes')
     .option('--reason <word>', 'attempts, unrecoverable, stalled, timeout or unhandled')
     .option('--source <id>', 'those of this job or schedule')
     .option('--from <instant>', 'died then or later')

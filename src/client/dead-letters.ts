@@ -65,7 +65,7 @@ export interface RequeueEdit {
 /** Which dead letters are meant; all conditions must hold. An empty one means all. */
 export interface DeadFilter {
   name?: string;
-  /** With this text in the error, in any case. */
+  /** With this text in the error or in its stack traces, which tell its causes; in any case. */
   text?: string;
   reason?: DeadReason;
   /** Died at this time or later, and before that. */
@@ -237,7 +237,7 @@ export class DeadLetters {
       const page = await this.scripts.page(this.queue.name, from, offset, PAGE);
       const fresh = page.filter(({ id }) => !seen.has(id));
       for (const job of await Promise.all(fresh.map(({ id }) => this.queue.getJob(id)))) {
-        if (job !== undefined && matches(letterOf(job))) yield job;
+        if (job !== undefined && matches(letterOf(job), job.stacktrace ?? [])) yield job;
       }
       if (page.length < PAGE) return;
       const last = page.at(-1)?.diedAt ?? from;
@@ -313,7 +313,7 @@ function letterOf(job: Job): Letter {
 }
 
 /** @throws CarillonError INVALID_OPTION */
-function matcherOf(filter: DeadFilter): (letter: Letter) => boolean {
+function matcherOf(filter: DeadFilter): (letter: Letter, stacks: readonly string[]) => boolean {
   const given = checkObject('filter', filter);
   rejectUnknown(given, ['name', 'text', 'reason', 'from', 'to', 'source'], 'filter.');
   for (const field of ['name', 'text', 'source'] as const) {
@@ -327,9 +327,9 @@ function matcherOf(filter: DeadFilter): (letter: Letter) => boolean {
   const from = filter.from === undefined ? 0 : parseInstant(filter.from, 'filter.from');
   const to = filter.to === undefined ? Number.POSITIVE_INFINITY : parseInstant(filter.to, 'filter.to');
   const wanted = text?.toLowerCase();
-  return (letter) =>
+  return (letter, stacks) =>
     (name === undefined || letter.name === name) &&
-    (wanted === undefined || letter.error.toLowerCase().includes(wanted)) &&
+    (wanted === undefined || [letter.error, ...stacks].some((one) => one.toLowerCase().includes(wanted))) &&
     (reason === undefined || letter.reason === reason) &&
     (source === undefined || letter.source.id === source) &&
     letter.diedAt >= from &&

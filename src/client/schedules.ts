@@ -9,7 +9,7 @@ import { compileTimes, type ScheduleDefinition, type StoredPolicies } from '../d
 import { decodeRecord, type ScheduleRecord } from '../redis/record.js';
 import { newRequestId, requestHash } from '../redis/request-id.js';
 import { checkRequestId } from './job-options.js';
-import { calendarsIfIdle, calendarsNamed } from './named-calendars.js';
+import { calendarsIfIdle } from './named-calendars.js';
 import { checkFilter, matcherOf, type ScheduleFilter } from './schedule-filter.js';
 import { ScheduleHandle } from './schedule-handle.js';
 import { describeSchedule, describeStored, type ScheduleInfo } from './schedule-info.js';

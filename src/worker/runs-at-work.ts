@@ -7,6 +7,7 @@ import { pause } from '../support/pause.js';
 import { Attempt, type Ending } from './attempt.js';
 import { Lease } from './lease.js';
 import { Run } from './run.js';
+import { errorOfThrown } from './thrown.js';
 
 /** Between tries to claim a run while Redis does not answer, ms. */
 const CLAIM_AGAIN = 200;
@@ -162,7 +163,7 @@ export class RunsAtWork {
       if (stopped !== undefined) await this.options.scripts.dropOrder(held).catch(() => undefined);
       return ending.result;
     }
-    if (stopped === undefined) throw (ending as { error: unknown }).error;
+    if (stopped === undefined) throw errorOfThrown((ending as { error: unknown }).error);
     if (ending.how === 'ignored') {
       this.options.logger.error(
         { run: held.runId, job: job.name, why: stopped.why },

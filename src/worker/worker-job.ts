@@ -2,6 +2,7 @@ import { type Backoff, restBeforeRetry } from '../domain/backoff.js';
 import { LONGEST_DURATION } from '../domain/durations.js';
 import type { JobJson, JobProgress, MinimalQueue } from '../queue/bullmq.js';
 import { Job } from '../queue/job.js';
+import { tellWhole } from './thrown.js';
 
 /** BullMQ's answer to how a failed attempt goes on: whether there is another, and after how many ms. */
 type Retry = readonly [again: boolean, rest: number];
@@ -27,6 +28,13 @@ export class WorkerJob<
     const ours: Judge = (error) => judgeWell(job as Job, () => judge.call(job, error), tell);
     Object.defineProperty(job, 'shouldRetryJob', { value: ours, enumerable: false });
     return job;
+  }
+
+  /** BullMQ's step that keeps the error of an attempt; it decided about the next one by the error itself. */
+  protected override updateStacktrace(error: Error): void {
+    const told = tellWhole(error);
+    this.failedReason = told.message;
+    super.updateStacktrace({ name: error.name, ...told });
   }
 }
 
