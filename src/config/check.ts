@@ -1,4 +1,5 @@
 import { CarillonError, type ErrorCode } from '../domain/errors.js';
+import type { Logger } from '../support/logger.js';
 
 /** Refuses a value: the one way in which options are turned down. */
 export function refuse(
@@ -42,4 +43,15 @@ export function checkObject(field: string, value: unknown): Record<string, unkno
     refuse(field, value, 'must be an object of options', 'Give an object.');
   }
   return value as Record<string, unknown>;
+}
+
+const LOG_METHODS = ['debug', 'info', 'warn', 'error', 'child'] as const;
+
+/** Something that can be logged to, and has children. @throws CarillonError INVALID_OPTION */
+export function checkLogger(field: string, value: unknown): Logger {
+  const missing = LOG_METHODS.find((method) => typeof (value as Logger | null)?.[method] !== 'function');
+  if (missing !== undefined) {
+    refuse(field, value, `has no method ${missing}()`, 'Give a pino logger, or an object with its methods.');
+  }
+  return value as Logger;
 }

@@ -2,7 +2,7 @@ import { type Duration, parseDuration } from '../domain/durations.js';
 import { EFFECTS, type Effects } from '../domain/effects.js';
 import { checkQueueName } from '../domain/ids.js';
 import type { Logger } from '../support/logger.js';
-import { checkInteger, checkObject, checkOneOf, refuse } from './check.js';
+import { checkInteger, checkLogger, checkObject, checkOneOf, refuse } from './check.js';
 import { checkName, checkPrefix } from './scheduler-options.js';
 import { rejectUnknown } from './unknown-options.js';
 
@@ -41,6 +41,8 @@ const RENEWALS = 3;
 /** BullMQ's worker waits in a blocking call; deps measured that a shorter time-out picks up no job at all. */
 const SHORTEST_COMMAND_TIMEOUT = 15_000;
 const LONGEST = 24 * 3_600_000;
+/** What BullMQ's worker refuses itself, but after it has opened its connections: the least of each. */
+const LEAST = { concurrency: 1, maxStalledCount: 0, maxStartedAttempts: 0, drainDelay: 0.001 };
 
 const RUN_KEYS = ['namespace', 'shutdownGrace', 'timeout', 'effects', 'logger'];
 const BULLMQ_KEYS = [
@@ -81,7 +83,14 @@ export function resolveWorkerOptions(name: unknown, options: unknown): ResolvedW
       'UNSUPPORTED',
     );
   }
-  checkConnection(given.connection);
+  for (const [field, least] of Object.entries(LEAST)) {
+    const value = given[field];
+    if (value === undefined || (typeof value === 'number' && value >= least && Number.isFinite(value)))
+      continue;
+    refuse(field, value, `must be a number of at least ${least}`, `Give ${Math.ceil(least)} or more.`);
+  }
+  if (given.logger !== undefined) checkLogger('logger', given.logger);
+  checkCommandTimeout(given.connection);
   return Object.freeze({
     prefix: given.prefix === undefined ? 'bull' : checkPrefix(given.prefix),
     namespace: given.namespace === undefined ? undefined : checkName(given.namespace, 'namespace'),
@@ -102,7 +111,7 @@ export function checkTimeout(field: string, value: unknown): number {
   return parseDuration(value as Duration, { field, min: 1, max: 7 * LONGEST });
 }
 
-function checkConnection(connection: unknown): void {
+function checkCommandTimeout(connection: unknown): void {
   const timeout = (connection as { commandTimeout?: unknown } | null | undefined)?.commandTimeout;
   if (typeof timeout !== 'number' || timeout >= SHORTEST_COMMAND_TIMEOUT) return;
   refuse(

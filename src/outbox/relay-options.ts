@@ -1,4 +1,4 @@
-import { checkInteger, checkObject, refuse } from '../config/check.js';
+import { checkInteger, checkLogger, checkObject, refuse } from '../config/check.js';
 import { type DurabilityOptions, durabilityOf } from '../config/durability-options.js';
 import { checkName, checkPrefix, DUPLICATE_WINDOW } from '../config/scheduler-options.js';
 import { rejectUnknown } from '../config/unknown-options.js';
@@ -61,6 +61,7 @@ const KEYS = [
 export function resolveRelayOptions(options: unknown): ResolvedRelayOptions {
   const given = checkObject('options', options);
   rejectUnknown(given, KEYS);
+  if (given.logger !== undefined) checkLogger('logger', given.logger);
   const prefix = checkPrefix(given.prefix ?? 'bull');
   return {
     database: checkDatabase(given.database),

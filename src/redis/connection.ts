@@ -27,17 +27,30 @@ export const SCHEDULER_CONNECTION: RedisOptions = {
 /**
  * Opens a connection, or takes the caller's.
  * @param defaults used where the caller's options say nothing; a caller's own client is taken as it is.
- * @throws CarillonError INVALID_OPTION for something that is no connection.
+ * @throws CarillonError INVALID_OPTION, UNSUPPORTED for something that is no connection.
  */
 export function openRedis(options: RedisConnectionOptions, defaults: RedisOptions = {}): OpenedRedis {
-  if (typeof options === 'string') return { client: fromUrl(options, defaults), owned: true };
+  checkConnection(options);
+  if (typeof options === 'string') return { client: new Redis(options, defaults), owned: true };
+  if (isRedisClient(options)) return { client: options, owned: false };
+  const { url, ...rest } = options;
+  const merged = { ...defaults, ...rest };
+  return { client: url === undefined ? new Redis(merged) : new Redis(url, merged), owned: true };
+}
+
+/** Opens nothing. @throws CarillonError INVALID_OPTION, UNSUPPORTED for something that is no connection. */
+export function checkConnection(options: RedisConnectionOptions): void {
+  if (typeof options === 'string') {
+    checkUrl(options);
+    return;
+  }
   if (isCluster(options)) {
     throw new CarillonError('UNSUPPORTED', 'Redis Cluster is not supported by this version', {
       field: 'connection',
       todo: 'Give a client of one Redis, or of Sentinel.',
     });
   }
-  if (isRedisClient(options)) return { client: options, owned: false };
+  if (isRedisClient(options)) return;
   if (typeof options !== 'object' || options === null) {
     throw new CarillonError(
       'INVALID_OPTION',
@@ -55,19 +68,17 @@ export function openRedis(options: RedisConnectionOptions, defaults: RedisOption
       todo: 'Give ioredis options or an ioredis client.',
     });
   }
-  const { url, ...rest } = options;
-  if (rest.keyPrefix) {
+  if (options.keyPrefix) {
     throw new CarillonError('INVALID_OPTION', 'ioredis’ keyPrefix would move keys out of their hash tag', {
       field: 'connection.keyPrefix',
-      given: rest.keyPrefix,
+      given: options.keyPrefix,
       todo: 'Use the options prefix and namespace instead.',
     });
   }
-  const merged = { ...defaults, ...rest };
-  return { client: url === undefined ? new Redis(merged) : fromUrl(url, merged), owned: true };
+  if (options.url !== undefined) checkUrl(options.url);
 }
 
-function fromUrl(url: string, options: RedisOptions): Redis {
+function checkUrl(url: string): void {
   let protocol: string;
   try {
     protocol = new URL(url).protocol;
@@ -77,11 +88,10 @@ function fromUrl(url: string, options: RedisOptions): Redis {
   if (protocol !== 'redis:' && protocol !== 'rediss:') {
     throw new CarillonError('INVALID_OPTION', 'connection is no Redis URL', {
       field: 'connection',
-      given: url.replace(/\/\/[^@]*@/, '//…@'),
+      given: String(url).replace(/\/\/[^@]*@/, '//…@'),
       todo: 'Write redis://[user:password@]host:port[/db], or rediss:// for TLS.',
     });
   }
-  return new Redis(url, options);
 }
 
 /** By shape, not by class: the caller may have another copy of ioredis. */

@@ -11,6 +11,8 @@ import { errorOfThrown } from './thrown.js';
 
 /** Between tries to claim a run while Redis does not answer, ms. */
 const CLAIM_AGAIN = 200;
+/** How long a place of this worker rests whose run could not be claimed for another reason, ms: the next would not be either. */
+const UNCLAIMED_REST = 5000;
 /** A handler that was told of its time-out, or asked to cancel or pause, may take so long to stop, ms. */
 const STOP_GRACE = 5000;
 
@@ -24,6 +26,12 @@ export interface RunsAtWorkOptions {
   shutdownGrace: number;
   /** ms of an attempt by job name, and what the handler does; throws for a name without handler. */
   work: (run: Run, lock: string) => unknown;
+  /** Ends by force what goes on although it was told to stop; undefined where nothing can. */
+  kill: ((runId: string) => Promise<void>) | undefined;
+  /** This worker has given a run back and renews its lock no more. */
+  released: (runId: string) => void;
+  /** Tells whoever listens to the worker of trouble that does not pass by itself. */
+  onTrouble: (error: Error) => void;
   timeoutOf: (job: Job<unknown>) => number;
   /** Who claims, for whoever looks at the run. */
   worker: () => object;
@@ -44,7 +52,7 @@ export class RunsAtWork {
   readonly #runs = new Map<string, AtWork>();
   /** Run id → job name of those that ended since the last look at them. */
   #ended = new Map<string, string>();
-  #shuttingDown = false;
+  readonly #leaving = new AbortController();
   /** A run that was being fetched when the worker began to drain goes back. */
   draining = false;
 
@@ -84,8 +92,12 @@ export class RunsAtWork {
 
   /** Tells all to stop; each is given back at the latest when the grace has passed. */
   shutDown(): void {
-    this.#shuttingDown = true;
+    this.#leaving.abort();
     for (const { attempt } of this.#runs.values()) attempt.stop({ why: 'shutdown' });
+  }
+
+  get #shuttingDown(): boolean {
+    return this.#leaving.signal.aborted;
   }
 
   /**
@@ -109,7 +121,7 @@ export class RunsAtWork {
     this.#runs.set(held.runId, { held, name: job.name, attempt, lease });
     let timer: NodeJS.Timeout | undefined;
     try {
-      const claimed = await this.#claim(held, lease);
+      const claimed = await this.#claim(job, held, lease);
       if (this.#shuttingDown || this.draining) attempt.stop({ why: 'shutdown' });
       if (claimed.asked) attempt.stop({ ...claimed.asked, why: claimed.asked.verb });
       if (attempt.stopped)
@@ -119,10 +131,14 @@ export class RunsAtWork {
       // From here on: a claim that had to wait for Redis must not cost an attempt.
       const limit = options.timeoutOf(job);
       if (limit > 0) timer = setTimeout(() => attempt.stop({ why: 'timeout', after: limit }), limit);
-      const ending = await attempt.run(
+      let ending = await attempt.run(
         () => options.work(run, lock),
         () => (this.#shuttingDown ? options.shutdownGrace : STOP_GRACE),
       );
+      if (ending.how === 'ignored' && options.kill !== undefined) {
+        await options.kill(held.runId);
+        ending = { how: 'threw', error: attempt.signal.reason };
+      }
       return await this.#end(job, held, attempt, ending);
     } finally {
       clearTimeout(timer);
@@ -133,8 +149,9 @@ export class RunsAtWork {
   }
 
   /** Until Redis answers or the lock has ended: a connection that breaks must not cost an attempt. */
-  async #claim(held: HeldRun, lease: Lease): Promise<ClaimedRun> {
+  async #claim(job: Job<unknown>, held: HeldRun, lease: Lease): Promise<ClaimedRun> {
     const { scripts, lockDuration, monotonic, worker, logger } = this.options;
+    const began = monotonic();
     for (;;) {
       const sentAt = monotonic();
       try {
@@ -151,9 +168,27 @@ export class RunsAtWork {
           );
           throw new WaitingError();
         }
+        // Renewals come through and claims do not: that is no broken connection.
+        const isLasting = monotonic() - began > lockDuration;
+        if (isLasting || !(isCarillonError(error) && error.retryable)) {
+          return await this.#unclaimable(job, held, lease, error);
+        }
         await pause(Math.min(CLAIM_AGAIN, lease.left), new AbortController().signal);
       }
     }
+  }
+
+  /** Another worker may be able to: the run goes back at once, and this worker does not take it again at once. */
+  async #unclaimable(job: Job<unknown>, held: HeldRun, lease: Lease, cause: unknown): Promise<never> {
+    const { logger, released, onTrouble } = this.options;
+    const trouble = cause instanceof Error ? cause : new Error(String(cause));
+    logger.error({ run: held.runId, error: trouble.message }, 'a run cannot be claimed; it is handed back');
+    onTrouble(trouble);
+    lease.end();
+    await this.#giveBack(job, held, { why: 'shutdown' });
+    released(held.runId);
+    await pause(UNCLAIMED_REST, this.#leaving.signal);
+    throw new WaitingError();
   }
 
   async #end(job: Job<unknown>, held: HeldRun, attempt: Attempt, ending: Ending): Promise<unknown> {
@@ -184,7 +219,7 @@ export class RunsAtWork {
     try {
       if (!(await scripts.leave(held))) await job.moveToWait(held.lock);
     } catch (error) {
-      // Its lock ends by itself; another worker has it then, one attempt later at most.
+      // Its lock ends by itself; another worker has it then, and BullMQ counts it as stalled.
       logger.warn(
         { run: held.runId, error: String(error) },
         'a run could not be given back; it is handed on when its lock ends',

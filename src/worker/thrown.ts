@@ -23,7 +23,7 @@ export function tellWhole(error: Error): { message: string; stack: string } {
   const stack = String(error.stack ?? `${error.name}: ${message}`);
   try {
     const inner = [...insideOf(error, new Set([error]))];
-    const told = inner.map(textOf).filter((text) => !message.includes(text));
+    const told = inner.map(textOf).filter((text) => text !== '' && !message.includes(text));
     const causes = told.map((text) => `\ncaused by: ${short(text, LONGEST_CAUSE)}`).join('');
     return { message: message || firstMessage(inner), stack: stack + short(causes, LONGEST) };
   } catch {
@@ -49,7 +49,10 @@ function* insideOf(error: unknown, seen: Set<unknown>, depth = 0): Generator<unk
 function textOf(inner: unknown): string {
   const { stack, message } = (inner ?? {}) as { stack?: unknown; message?: unknown };
   if (typeof stack === 'string') return stack;
-  return typeof message === 'string' ? message : shown(inner);
+  if (typeof message === 'string') return message;
+  // All that JSON leaves of an error without fields of its own.
+  const text = shown(inner);
+  return text === '{}' ? '' : text;
 }
 
 function firstMessage(inner: readonly unknown[]): string {

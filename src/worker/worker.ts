@@ -6,26 +6,30 @@ import {
   type RunOptions,
   resolveWorkerOptions,
 } from '../config/worker-options.js';
+import { isCarillonError } from '../domain/errors.js';
 import { BullWorker, type BullWorkerOptions } from '../queue/bullmq.js';
 import type { Job } from '../queue/job.js';
-import { closeRedis, openRedis, type RedisConnectionOptions } from '../redis/connection.js';
+import { checkConnection, closeRedis, type RedisConnectionOptions } from '../redis/connection.js';
 import { defaultNamespace } from '../redis/layout.js';
 import { RunScripts } from '../redis/run-scripts.js';
 import { Shard } from '../redis/shard.js';
 import { type WorkerFacts, WorkerRegistry } from '../redis/worker-registry.js';
 import { defaultLogger, type Logger } from '../support/logger.js';
+import { pause } from '../support/pause.js';
 import type { Service } from '../support/service.js';
+import { type Children, checkFile, FileProcessor, type Sandbox } from './file-processor.js';
 import { type Handlers, type KnownHandler, resolveHandlers, unknownName } from './handlers.js';
 import { LoopWatch } from './loop-watch.js';
 import { OrderWatch } from './order-watch.js';
 import { RunsAtWork } from './runs-at-work.js';
 import { WorkerBeat } from './worker-beat.js';
+import { connectionForBullmq, openOwn, type WorkerConnection } from './worker-connections.js';
 import { WorkerJob } from './worker-job.js';
 
 /** BullMQ's options of a worker, and ours. */
 export interface WorkerOptions extends Omit<BullWorkerOptions, 'connection'>, RunOptions {
   /** Where Redis is: a URL, ioredis options, or an ioredis client. Defaults to 127.0.0.1:6379. */
-  connection?: RedisConnectionOptions | BullWorkerOptions['connection'];
+  connection?: WorkerConnection;
 }
 
 /** BullMQ's processor function. */
@@ -34,9 +38,8 @@ export type Processor = (job: any, token?: string, signal?: AbortSignal) => Prom
 
 /** What the id of a worker begins with that hears orders, and so each lock of it: known from the fetch on. As lua/lib/run-ask.lua. */
 const HEARS = 'carillon-';
-
-/** For our own calls: a run's lock lasts longer than a call may take. */
-const CALLS = { maxRetriesPerRequest: 1, commandTimeout: 5000, connectTimeout: 5000 };
+/** Between looks at a namespace that is laid out for others, ms. */
+const LAYOUT_AGAIN = 5000;
 
 /**
  * BullMQ's Worker, whose runs have a fencing token, a lock that they know the end of, a time-out, a checkpoint, and can
@@ -56,17 +59,21 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
   readonly #handlers: Map<string, KnownHandler> | undefined;
   readonly #atWork: RunsAtWork;
   readonly #registry: WorkerRegistry;
-  readonly #connections: { client: Redis; owned: boolean }[] = [];
+  readonly #connections: Redis[] = [];
   readonly #services: Service[] = [];
   readonly #stepsOf = new Map<string, Promise<unknown>>();
+  readonly #shard: Shard;
+  readonly #file: FileProcessor | undefined;
+  readonly #leaving = new AbortController();
+  #laidOut: Promise<void> | undefined;
   readonly #startedAt = new Date().toISOString();
   #draining = false;
   #closing: Promise<void> | undefined;
 
   /**
    * @param processor handlers by job name; or BullMQ's processor function; or the path of a file that exports one, which
-   *   then runs in a process of its own, without what a run of ours has.
-   * @throws CarillonError INVALID_ID, INVALID_OPTION, INVALID_DURATION; nothing is opened then.
+   *   then runs in a process of its own: what does not stop there is killed.
+   * @throws CarillonError INVALID_ID, INVALID_OPTION, INVALID_DURATION, UNSUPPORTED; nothing is opened then.
    */
   constructor(
     name: string,
@@ -74,9 +81,11 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
     options: WorkerOptions = {},
   ) {
     const settings = resolveWorkerOptions(name, options);
+    checkConnection((options.connection ?? {}) as RedisConnectionOptions);
     const isFile = typeof processor === 'string' || processor instanceof URL;
+    if (isFile) checkFile(processor);
+    const logger = (options.logger ?? defaultLogger()).child({ queue: name });
     const handlers = isFile || typeof processor === 'function' ? undefined : resolveHandlers(processor);
-    // BullMQ begins to work inside its constructor: what it calls stands before ours is done.
     const late: { atWork?: RunsAtWork } = {};
     // Three parameters: BullMQ counts them before it makes a signal.
     const process: Processor = (job, token, signal) =>
@@ -88,6 +97,8 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
       lockDuration: settings.lockDuration,
       lockRenewTime: settings.lockRenewTime,
       stalledInterval: settings.stalledInterval,
+      // Not inside BullMQ's constructor: what it calls is not there yet.
+      autorun: false,
     } as BullWorkerOptions);
     if (!isFile) {
       // BullMQ has fetched nothing yet, and its lock manager keeps the id that it was made with.
@@ -96,12 +107,20 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
     }
     this.#settings = settings;
     this.#handlers = handlers;
-    this.#logger = (options.logger ?? defaultLogger()).child({ queue: name });
-    const client = this.#connect(options.connection, 'worker');
+    this.#logger = logger;
+    if (isFile) {
+      // Private to BullMQ's Worker: only its pool can end a child.
+      const children = Reflect.get(this, 'childPool') as Children;
+      this.#file = new FileProcessor(this.processFn as Sandbox, children);
+      this.processFn = process;
+    }
+    const file = this.#file;
+    const client = openOwn(options.connection, 'worker', logger);
     const shard = new Shard(client, {
       namespace: settings.namespace ?? defaultNamespace(settings.prefix),
       prefix: settings.prefix,
     });
+    this.#shard = shard;
     const scripts = new RunScripts(shard);
     this.#registry = new WorkerRegistry(shard);
     const who = { id: this.id, host: hostname(), pid: globalThis.process.pid };
@@ -114,11 +133,15 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
       shutdownGrace: settings.shutdownGrace,
       timeoutOf: (job) => this.#timeoutOf(job),
       work: (run, lock) => {
+        if (file !== undefined) return file.run(run, lock);
         if (typeof processor === 'function') return processor(run.job, lock, run.signal);
         const handler = handlers?.get(run.name);
         if (handler === undefined) throw unknownName(run.name, handlers?.keys() ?? []);
         return handler.handle(run);
       },
+      kill: file === undefined ? undefined : (runId) => file.kill(runId),
+      released: (runId) => this.lockManager.untrackJob(runId),
+      onTrouble: (error) => this.emit('error', error),
       worker: () => ({ ...who, since: new Date().toISOString() }),
     });
     late.atWork = this.#atWork;
@@ -131,7 +154,8 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
     const onDrain = (id: string) => {
       if (id === this.id) beat.beat().catch(() => undefined);
     };
-    const subscriber = this.#connect(options.connection, 'worker-orders');
+    const subscriber = openOwn(options.connection, 'worker-orders', logger);
+    this.#connections.push(client, subscriber);
     this.#services.push(
       beat,
       new OrderWatch(name, scripts, subscriber, this.#atWork, onDrain, this.#logger),
@@ -150,12 +174,25 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
           this.#logger.warn({ error: String(error) }, 'a part of the worker did not start'),
         );
     }
+    if (options.autorun !== false) this.run().catch((error: Error) => this.emit('error', error));
+  }
+
+  /** Begins to take runs, as soon as the namespace is known to be this worker's. BullMQ calls it, unless `autorun` is false. */
+  override async run(): Promise<void> {
+    // BullMQ refuses a second call.
+    if (this.running) return super.run();
+    this.running = true;
+    this.#laidOut ??= this.#untilLaidOut();
+    await this.#laidOut;
+    this.running = false;
+    return super.run();
   }
 
   /**
    * Takes no more runs, aborts the signal of those at work, waits `shutdownGrace` for them, and hands back the rest without
    * using an attempt.
-   * @param force waits for nothing: runs at work are started again when their locks have ended, an attempt later.
+   * @param force waits for nothing: runs at work are started again when their locks have ended, in the same attempt, and count
+   *   as stalled.
    */
   override close(force = false): Promise<void> {
     this.#closing ??= this.#shutDown(force);
@@ -203,10 +240,26 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
   async #shutDown(force: boolean): Promise<void> {
     // BullMQ fetches nothing from here on, and ends when the last run has been given back.
     const closed = super.close(force);
+    this.#leaving.abort();
     this.#atWork.shutDown();
+    if (force) await this.#file?.killAll();
     await closed;
     for (const service of this.#services) await service.stop().catch(() => undefined);
-    await Promise.all(this.#connections.map(closeRedis));
+    await Promise.all(this.#connections.map((client) => closeRedis({ client, owned: true })));
+  }
+
+  /** Not a run is fetched that could not be claimed. While Redis does not answer, BullMQ waits for it. */
+  async #untilLaidOut(): Promise<void> {
+    while (!this.#leaving.signal.aborted) {
+      try {
+        return await this.#shard.open();
+      } catch (error) {
+        if (!isCarillonError(error, 'WRONG_LAYOUT')) return;
+        this.#logger.error({ error: error.message }, 'takes no runs: the namespace is laid out for others');
+        this.emit('error', error);
+        await pause(LAYOUT_AGAIN, this.#leaving.signal);
+      }
+    }
   }
 
   #timeoutOf(job: Job<unknown>): number {
@@ -240,27 +293,4 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
       draining: this.#draining || this.#closing !== undefined,
     };
   }
-
-  /** A connection of our own: BullMQ's blocks, and a caller's must not wait for a subscription. */
-  #connect(connection: WorkerOptions['connection'], role: string): Redis {
-    const defaults = { host: '127.0.0.1', port: 6379 };
-    const settings = { ...CALLS, connectionName: `carillon:${role}` };
-    const opened = openRedis((connection ?? {}) as RedisConnectionOptions, { ...defaults, ...settings });
-    const client = opened.owned ? opened.client : opened.client.duplicate(settings);
-    // What BullMQ's workers must set would let our calls wait for ever.
-    client.options.maxRetriesPerRequest = CALLS.maxRetriesPerRequest;
-    client.on('error', (error) => this.#logger.debug({ role }, `Redis connection: ${error.message}`));
-    this.#connections.push({ client, owned: true });
-    return client;
-  }
-}
-
-/** BullMQ wants options or a client, and no limit of tries on the connection that blocks. */
-function connectionForBullmq(connection: WorkerOptions['connection']): BullWorkerOptions['connection'] {
-  if (connection === undefined) return { host: '127.0.0.1', port: 6379, maxRetriesPerRequest: null };
-  if (typeof connection === 'string') return { url: connection, maxRetriesPerRequest: null };
-  if (typeof (connection as { duplicate?: unknown }).duplicate === 'function') {
-    return connection as BullWorkerOptions['connection'];
-  }
-  return { ...(connection as object), maxRetriesPerRequest: null } as BullWorkerOptions['connection'];
 }

@@ -1,0 +1,34 @@
+import type { Redis } from 'ioredis';
+import type { BullWorkerOptions } from '../queue/bullmq.js';
+import { openRedis, type RedisConnectionOptions } from '../redis/connection.js';
+import type { Logger } from '../support/logger.js';
+
+/** Where a worker's Redis is. */
+export type WorkerConnection = RedisConnectionOptions | BullWorkerOptions['connection'];
+
+/** For our own calls: a run's lock lasts longer than a call may take. */
+const CALLS = { maxRetriesPerRequest: 1, commandTimeout: 5000, connectTimeout: 5000 };
+
+/** A connection of our own: BullMQ's blocks, and a caller's must not wait for a subscription. */
+export function openOwn(connection: WorkerConnection | undefined, role: string, logger: Logger): Redis {
+  const defaults = { host: '127.0.0.1', port: 6379 };
+  const settings = { ...CALLS, connectionName: `carillon:${role}` };
+  const opened = openRedis((connection ?? {}) as RedisConnectionOptions, { ...defaults, ...settings });
+  const client = opened.owned ? opened.client : opened.client.duplicate(settings);
+  // What BullMQ's workers must set would let our calls wait for ever.
+  client.options.maxRetriesPerRequest = CALLS.maxRetriesPerRequest;
+  client.on('error', (error) => logger.debug({ role }, `Redis connection: ${error.message}`));
+  return client;
+}
+
+/** BullMQ wants options or a client, and no limit of tries on the connection that blocks. */
+export function connectionForBullmq(
+  connection: WorkerConnection | undefined,
+): BullWorkerOptions['connection'] {
+  if (connection === undefined) return { host: '127.0.0.1', port: 6379, maxRetriesPerRequest: null };
+  if (typeof connection === 'string') return { url: connection, maxRetriesPerRequest: null };
+  if (typeof (connection as { duplicate?: unknown }).duplicate === 'function') {
+    return connection as BullWorkerOptions['connection'];
+  }
+  return { ...(connection as object), maxRetriesPerRequest: null } as BullWorkerOptions['connection'];
+}
