@@ -31,7 +31,11 @@ export type { JobOptions } from './client/job-options.js';
 export type { ParentJob, ParentOptions } from './client/job-parents.js';
 export type { BulkJob } from './client/producer.js';
 export { Queue, type QueueOptions } from './client/queue.js';
-export type { ScheduleDefinitionChange, UpdatedSchedule } from './client/schedule-change.js';
+export type {
+  ScheduleDefinitionChange,
+  ScheduleTemplateChange,
+  UpdatedSchedule,
+} from './client/schedule-change.js';
 export type { ScheduleDescription, ScheduleRunRow } from './client/schedule-description.js';
 export type { ScheduleFilter } from './client/schedule-filter.js';
 export type { BackfillRange, ScheduleHandle } from './client/schedule-handle.js';

@@ -23,7 +23,7 @@ export function addScheduleOptions(command: Command, missed: 'required' | 'optio
     .option('--name <text>', 'the name of each run (default: the schedule’s id)')
     .option('--data <json>', 'the payload of each run (default: {})')
     .option('--data-file <path>', 'the payload from a file; - is standard input')
-    .option('--opts <json>', 'BullMQ’s options of each run, all of them: attempts, backoff, …')
+    .option('--opts <json>', 'BullMQ’s options of each run: attempts, backoff, …')
     .option('--dry-run', 'only show what would be done')
     .option('--request-id <text>', 'names this call: repeated with the same id it has its effect once');
 }

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import type { JobOptions } from '../client/job-options.js';
-import type { ScheduleDefinitionChange } from '../client/schedule-change.js';
-import type { ScheduleTemplate } from '../client/schedules-port.js';
+import type { ScheduleDefinitionChange, ScheduleTemplateChange } from '../client/schedule-change.js';
 import { SCHEDULE_KEYS } from '../domain/check-schedule.js';
 import { nearestWord } from '../domain/nearest-word.js';
 import { withKnownQueue } from './connect.js';
@@ -20,8 +19,8 @@ const CLEARABLE = new Map(
 );
 
 const HELP = `
-What is not named stays. --cron takes the place of --every and the other way round; --tag, --exclude, --after, --data and
---opts are replaced whole. Pending ticks move only when the times become others.
+What is not named stays. --cron takes the place of --every and the other way round; --tag, --exclude, --after and --data
+are replaced whole; --opts changes the options that it names, and null takes one away. Pending ticks move only when the times become others.
 --clear takes: ${[...CLEARABLE.keys()].join(', ')}.
 
 Examples:
@@ -61,11 +60,11 @@ async function update(queue: string, id: string, flags: UpdateFlags, command: Co
 function changesOf(
   id: string,
   flags: UpdateFlags,
-): { changes: ScheduleDefinitionChange; template: ScheduleTemplate<unknown, string, JobOptions> } {
+): { changes: ScheduleDefinitionChange; template: ScheduleTemplateChange<unknown, string, JobOptions> } {
   const { definition, template } = namedBy(flags);
   const changes: Record<string, unknown> = { ...definition };
   const parts: Record<string, unknown> = { ...template };
-  const defaults: Record<string, unknown> = { name: id, data: {}, opts: {} };
+  const defaults: Record<string, unknown> = { name: id, data: {}, opts: null };
   for (const word of new Set(flags.clear)) {
     const option = CLEARABLE.get(word);
     if (option === undefined) {

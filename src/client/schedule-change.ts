@@ -4,6 +4,7 @@ import { CarillonError } from '../domain/errors.js';
 import { compact, type ScheduleDefinition, type StoredPolicies } from '../domain/schedule.js';
 import { type Difference, differences, writtenSchedule } from '../domain/written-schedule.js';
 import type { ScheduleRecord } from '../redis/record.js';
+import { changeOf, checkChange as checkJobChange } from './job-change.js';
 import { readOptions, type ScheduleInfo } from './schedule-info.js';
 import type { EncodedTemplate } from './schedule-write.js';
 import type { ScheduleTemplate } from './schedules-port.js';
@@ -19,6 +20,16 @@ type Needed = 'cron' | 'crons' | 'pattern' | 'every' | 'missed';
 export type ScheduleDefinitionChange = {
   [K in keyof ScheduleDefinition]?: ScheduleDefinition[K] | (K extends Needed ? never : null);
 };
+
+/**
+ * What of a schedule's template is to be otherwise; what is left out, or undefined, stays. Name and payload are replaced
+ * whole. Of the options only those that are named change, each as a whole; `null` takes one away, or all of them.
+ */
+export interface ScheduleTemplateChange<Data = unknown, Name extends string = string, Opts = unknown> {
+  name?: Name;
+  data?: Data;
+  opts?: { [K in keyof Opts]?: Opts[K] | null } | null;
+}
 
 /** A schedule after a change, and what the change made otherwise. */
 export interface UpdatedSchedule extends ScheduleInfo {
@@ -61,24 +72,44 @@ export function changedPolicies(
 }
 
 /**
- * The stored template with other parts in it. What is not named stays byte for byte: the queue's defaults of today are
+ * The stored template with the changes in it. What is not named stays byte for byte: the queue's defaults of today are
  * not put into it.
  * @throws CarillonError as `upsert` for a template
  */
 export function changedTemplate(
   record: ScheduleRecord,
-  change: ScheduleTemplate,
+  change: ScheduleTemplateChange,
   encode: (template: ScheduleTemplate) => EncodedTemplate,
 ): EncodedTemplate {
-  const named = compact(checkObject('template', change) as ScheduleTemplate);
-  const isNamed = (part: keyof ScheduleTemplate) => Object.hasOwn(named, part);
-  const { sizeLimit } = isNamed('opts') ? checkObject('template.opts', named.opts) : readOptions(record.opts);
+  const named = compact(checkObject('template', change) as ScheduleTemplateChange);
+  const options = changedOptions(record, named.opts, encode);
+  const { sizeLimit } = readOptions(options.opts);
   const stored = sizeLimit === undefined ? {} : { data: JSON.parse(record.data) };
-  const encoded = encode({ opts: { sizeLimit }, ...stored, ...named });
+  const encoded = encode({ ...stored, ...named, opts: { sizeLimit } });
   return {
-    name: isNamed('name') ? encoded.name : record.name,
-    data: isNamed('data') ? encoded.data : record.data,
-    ...pick(isNamed('opts') ? encoded : record, ['opts', 'priority', 'lifo']),
+    name: named.name === undefined ? record.name : encoded.name,
+    data: named.data === undefined ? record.data : encoded.data,
+    ...options,
+  };
+}
+
+function changedOptions(
+  record: ScheduleRecord,
+  change: ScheduleTemplateChange['opts'],
+  encode: (template: ScheduleTemplate) => EncodedTemplate,
+): Pick<EncodedTemplate, 'opts' | 'priority' | 'lifo'> {
+  if (change === null) return { opts: '', priority: 0, lifo: false };
+  const { opts, priority, lifo } = record;
+  const named = compact(checkObject('template.opts', change ?? {}));
+  if (Object.keys(named).length === 0) return { opts, priority, lifo };
+  const given = Object.entries(named).filter(([, value]) => value !== null);
+  // Refuses what belongs to one job, not to the runs of a schedule.
+  encode({ opts: Object.fromEntries(given) });
+  const changed = changeOf(checkJobChange({ opts: named }, 0), { text: opts, priority, lifo });
+  return {
+    opts: changed.opts ?? opts,
+    priority: changed.priority ?? priority,
+    lifo: changed.lifo ?? lifo,
   };
 }
 
@@ -105,8 +136,4 @@ function readPolicies(record: ScheduleRecord): StoredPolicies {
       },
     );
   }
-}
-
-function pick<T extends object, K extends keyof T>(from: T, keys: readonly K[]): Pick<T, K> {
-  return Object.fromEntries(keys.map((key) => [key, from[key]])) as Pick<T, K>;
 }

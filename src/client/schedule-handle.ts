@@ -15,6 +15,7 @@ import {
   changedTemplate,
   differencesOf,
   type ScheduleDefinitionChange,
+  type ScheduleTemplateChange,
   type UpdatedSchedule,
 } from './schedule-change.js';
 import {
@@ -95,7 +96,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
    * times become others, as with `upsert`: nothing fires in retrospect, a paused schedule stays paused, and other times
    * start again one that has ended or was suspended.
    * @param changes see {@link ScheduleDefinitionChange}: what is left out stays, `null` takes an option away.
-   * @param template each part that is given replaces the old one whole; options are over the queue's defaults.
+   * @param template see {@link ScheduleTemplateChange}: name, payload, and single options.
    * @param options.dryRun only tells what would be; nothing is written.
    * @returns the schedule after it, and what became otherwise.
    * @throws CarillonError NOT_FOUND, CONFLICT, and as `upsert`; nothing was written, unless the code is
@@ -103,7 +104,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
    */
   async update(
     changes: ScheduleDefinitionChange,
-    template: ScheduleTemplate<Data, Name, Opts> = {},
+    template: ScheduleTemplateChange<Data, Name, Opts> = {},
     options: ChangeOptions & { dryRun?: boolean } = {},
   ): Promise<UpdatedSchedule> {
     const { queueName } = this.port;

@@ -83,6 +83,7 @@ test('a change of a schedule: any option, null where there is a default, the que
     'name',
     'data',
   ]);
+  await handle.update({}, { opts: { attempts: 3, priority: null } });
   // @ts-expect-error: every schedule says what becomes of missed ticks
   expectTypeOf(() => handle.update({ missed: null })).toBeFunction();
   // @ts-expect-error: every schedule fires
