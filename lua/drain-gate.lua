@@ -36,6 +36,11 @@ do
 --- @include "deadline"
   handOver, isOurs, isLate = handOverDedup, isOurRun, isExpired
 end
+local runPlaces
+do
+--- @include "run-place"
+  runPlaces = runPlace
+end
 do
 --- @include "fence"
 --- @include "fence-order"
@@ -129,6 +134,7 @@ end
 
 local function expire(run)
   endRecord(run)
+  if runPlaces.setAside(queue.prefix, run.runId, run.record) then runPlaces.drop(queue.prefix, run.runId) end
   releaseDedup(tag, run.record, queueName)
   writeSpent(tag, run.bucket, run.identity, now, ENDED_EXPIRED, run.record.requests, hasFlag(run.record.flags, FLAG_GENERATED))
   writeHistory(tag, now, run.identity, run.record.at, 'skipped', 'expired')
@@ -209,7 +215,7 @@ end
 local keys = {}
 for i, run in ipairs(chosen) do keys[i] = run.key end
 local standing = #keys > 0 and redis.call('EXISTS', unpack(keys)) > 0
-local drops, spents, shorts = {}, {}, {}
+local drops, spents, shorts, back = {}, {}, {}, 0
 local function addTo(list, bucket, field, value)
   local args = list[bucket]
   if not args then
@@ -224,14 +230,22 @@ for _, run in ipairs(chosen) do
   local record = run.record
   local mark = runMark(namespace, record.at, record.inc)
   local stored, problem = true, nil
-  if standing and redis.call('EXISTS', run.key) == 1 then
+  local aside, asideMark = false, nil
+  if standing then aside, asideMark = runPlaces.setAside(queue.prefix, run.runId, record) end
+  if aside then
+    -- It had been in its queue, was paused and resumed: it goes back with its attempts.
+    runPlaces.putBack(tag, queue, run.bucket, run.identity, run.runId, record, asideMark, 0, now)
+    back = back + 1
+  elseif standing and redis.call('EXISTS', run.key) == 1 then
     if not isOurs(run.key, mark) then stored, problem = false, 'ID_TAKEN' end
   else
     stored, problem = storeRecord(queue, run.runId, record, mark)
     if stored and record.deduplication then pcall(handOver, tag, base, queueName, record, run.runId, now) end
     if not stored then problem = 'BAD_RECORD ' .. tostring(problem) end
   end
-  if stored then
+  if aside then
+    moved = moved + 1
+  elseif stored then
     moved = moved + 1
     addTo(drops, run.bucket, run.identity)
     addTo(hasFlag(record.flags, FLAG_GENERATED) and shorts or spents, run.bucket, run.identity, packSpent(now, ENDED_RUN, record.requests))
@@ -242,7 +256,7 @@ end
 flushQueues()
 
 -- 3. The records, the index, the tokens.
-countState(queueName, 'held', -moved)
+countState(queueName, 'held', back - moved)
 for bucket, identities in pairs(drops) do redis.call('HDEL', tag .. ':' .. bucket .. ':jobs', unpack(identities)) end
 for bucket, args in pairs(spents) do redis.call('HSET', spentKey(tag, bucket, spentGeneration(tag, now, false), false), unpack(args)) end
 for bucket, args in pairs(shorts) do redis.call('HSET', spentKey(tag, bucket, spentGeneration(tag, now, true), true), unpack(args)) end

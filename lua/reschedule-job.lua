@@ -3,7 +3,7 @@
 -- flags    deny-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 time ms; 8 relative bool
--- returns  OK record now | NOT_FOUND | WRONG_LAYOUT | BAD_RECORD | NOT_A_JOB | OUT_OF_RANGE | PAST_DEADLINE
+-- returns  OK record now | NOT_FOUND | WRONG_LAYOUT | BAD_RECORD | NOT_A_JOB | OUT_OF_RANGE | PAST_DEADLINE | QUEUE_BROKEN reason
 -- cost     O(log N)
 
 --- @include "clock"
@@ -11,9 +11,11 @@
 --- @include "request"
 --- @include "shard"
 --- @include "spent"
+--- @include "enqueue"
 --- @include "index"
 --- @include "pending"
 --- @include "edit"
+--- @include "run-place"
 --- @include "deadline"
 
 local now = clockNow()
@@ -25,6 +27,15 @@ if at < 0 or at > 253402300799999 then return { 'OUT_OF_RANGE' } end
 record.at = at
 if isPastDeadline(record) then return { 'PAST_DEADLINE' } end
 if record.state == STATE_HELD then
+  local queue = openQueue(base, queueName)
+  local aside, mark = runPlace.setAside(queue.prefix, jobId, record)
+  if aside then
+    -- BullMQ has it already, and keeps its attempts.
+    if queue.broken then return { 'QUEUE_BROKEN', queue.broken } end
+    runPlace.putBack(tag, queue, bucket, identity, jobId, record, mark, at, now)
+    flushCounts(tag)
+    return { 'OK', encodeRecord(record), now }
+  end
   -- Its timer brings it to the gate again.
   countRecord(queueName, record, -1)
   record.state = STATE_SCHEDULED

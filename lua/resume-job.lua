@@ -1,5 +1,5 @@
 -- name     resume-job
--- purpose  lets a paused or suspended job or schedule fire again; a job whose time passed runs now, unless it still waits for parents
+-- purpose  lets a paused or suspended job or schedule fire again; one whose time passed runs now, unless it waits for parents or a gate
 -- flags    deny-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes
@@ -24,6 +24,13 @@ if record.state ~= STATE_PAUSED and record.state ~= STATE_SUSPENDED then return 
 if record.kind == KIND_JOB then
   local queue = openQueue(base, queueName)
   local aside, mark = runPlace.setAside(queue.prefix, jobId, record)
+  if aside and record.at <= now and gate.of(tag, queueName) then
+    -- BullMQ keeps what it has of the run until the gate lets it go.
+    countRecord(queueName, record, -1)
+    record.state, record.note = STATE_HELD, nil
+    countRecord(queueName, record, 1)
+    return storeEdited(record, now)
+  end
   if aside then
     if queue.broken then return { 'QUEUE_BROKEN', queue.broken } end
     runPlace.putBack(tag, queue, bucket, identity, jobId, record, mark, record.at, now)

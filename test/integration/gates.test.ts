@@ -22,7 +22,7 @@ async function world(task: { name: string }) {
   return { spine, queue, admin, ids };
 }
 
-function ids(count: number): string[] {
+function names(count: number): string[] {
   return Array.from({ length: count }, (_, i) => `j${i}`);
 }
 
@@ -108,6 +108,52 @@ describe('queue.gate', () => {
     await expectHealthy(spine);
   });
 
+  test('what was paused in the queue comes back to the gate, with its attempts, and is reached there', async ({
+    task,
+  }) => {
+    const { spine, queue, ids } = await world(task);
+    await startScheduler(spine);
+    const all = ['kept', 'gone', 'again', 'later', 'now', 'changed'];
+    for (const jobId of all) await queue.add('n', {}, { jobId });
+    for (const jobId of all) await spine.client.hset(spine.bull('q', jobId), 'atm', 1);
+    expect((await queue.changeJobs('pause', {})).jobs).toHaveLength(6);
+    await queue.gate.hold('provider down');
+    expect((await queue.changeJobs('resume', {})).jobs.filter(({ done }) => done)).toHaveLength(6);
+    expect([await ids(), (await queue.gate.get())?.held]).toEqual([[], 6]);
+    expect(await queue.getJobState('kept')).toBe('delayed');
+    await expectHealthy(spine);
+    await queue.cancel('gone');
+    await queue.pauseJob('again');
+    await queue.resumeJob('again');
+    await queue.changeDelay('later', 3_600_000);
+    await (await queue.getJob('now'))?.promote();
+    await queue.updateJob('changed', { data: { v: 2 }, opts: { priority: 3, group: 'b' } });
+    expect([await ids(), (await queue.gate.get())?.held]).toEqual([['now'], 3]);
+    await expectHealthy(spine);
+    await queue.gate.release();
+    await eventually(async () => (await ids()).length === 4);
+    expect((await ids()).sort()).toEqual(['again', 'changed', 'kept', 'now']);
+    expect(await spine.client.zcard(spine.bull('q', 'delayed'))).toBe(1);
+    expect(await queue.getJob('changed')).toMatchObject({ data: { v: 2 }, attemptsMade: 1, priority: 3 });
+    expect((await queue.getJob('kept'))?.attemptsMade).toBe(1);
+    expect(await queue.getJob('gone')).toBeUndefined();
+    await expectHealthy(spine);
+  });
+
+  test('what was paused in the queue goes on by the rate of its gate', async ({ task }) => {
+    const { spine, queue, ids } = await world(task);
+    await queue.addBulk(names(20).map((jobId) => ({ name: 'n', data: {}, opts: { jobId } })));
+    await queue.changeJobs('pause', {});
+    await queue.gate.set({ rate: { max: 5, duration: '1h' }, burst: 5 });
+    await startScheduler(spine);
+    await queue.changeJobs('resume', {});
+    await eventually(async () => (await ids()).length === 5);
+    expect((await queue.gate.get())?.held).toBe(15);
+    await queue.gate.clear();
+    await eventually(async () => (await ids()).length === 20);
+    await expectHealthy(spine);
+  });
+
   test('B52 priority holds after a retry: what failed starts again before all of lower priority that wait', async ({
     task,
   }) => {
@@ -140,7 +186,7 @@ describe('queue.gate', () => {
     // The next one runs while the retry comes due: that goes before the nine others then.
     await eventually(() => starts.length === 2);
     expect(await queue.getJobState('again')).toBe('delayed');
-    for (const id of ids(10)) released.add(id);
+    for (const id of names(10)) released.add(id);
     await eventually(() => starts.length === 12);
     expect(starts.slice(failedAt).indexOf('again')).toBe(1);
     await worker.close();
@@ -287,7 +333,7 @@ describe('B56 pause and resume', () => {
     expect(starts).toEqual([]);
     expect(await admin.resumeAll()).toEqual(['q']);
     await eventually(async () => (await queue.getCompletedCount()) === 14);
-    expect([...starts].sort()).toEqual([...ids(10), 'soon', 'failed0', 'failed1', 'failed2'].sort());
+    expect([...starts].sort()).toEqual([...names(10), 'soon', 'failed0', 'failed1', 'failed2'].sort());
     expect(await queue.getFailedCount()).toBe(2);
     expect([await queue.isPaused(), await other.isPaused()]).toEqual([false, true]);
     await expectHealthy(spine);
