@@ -143,7 +143,7 @@ describe('on the command line', () => {
     await cli.json('gates', 'hold', 'emails', '--note', 'provider down');
     expect(await cli.run('gates', 'get', 'other')).toMatchObject({ code: 0, stderr: 'other has no gate\n' });
     await cli.json('gates', 'set', 'emails', '--rate', '5', '--ageing', '90s', '--unmarked-priority', '7');
-    expect(await cli.text('gates', 'list')).toMatch(/emails +1 +5\/s +5 +1m30s +7 +on hold since/);
+    expect(await cli.text('gates', 'list')).toMatch(/emails +0 +5\/s +5 +1m30s +7 +on hold since/);
     await cli.json('queues', 'pause', 'emails', '--note', 'deploy');
     expect(await cli.json('queues', 'list')).toMatchObject({
       queues: [
