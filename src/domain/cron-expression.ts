@@ -1,3 +1,4 @@
+import { refuseExtraFields } from './cron-extra-fields.js';
 import { type CronSource, refuseCron } from './cron-refusal.js';
 import { parseDuration } from './durations.js';
 
@@ -31,7 +32,6 @@ const NICKNAMES: ReadonlyMap<string, string> = new Map([
 
 /** Longer than a list of every value of every field, so no honest expression reaches it. */
 const LONGEST_EXPRESSION = 1024;
-const SIX_FIELDS = 'second minute hour day-of-month month day-of-week';
 
 /**
  * Splits an expression into its fields: five (minute hour day-of-month month day-of-week), six with leading
@@ -67,17 +67,11 @@ export function splitExpression(source: CronSource): CronText {
     );
   }
   refuseWrongCount(source, fields);
+  refuseExtraFields(source, fields);
   const [second, minute, hour, dayOfMonth, month, dayOfWeek] = [
     ...(fields.length === 5 ? ['0'] : []),
     ...fields.map((field) => field.toUpperCase()),
   ] as [string, string, string, string, string, string];
-  if (hour === '?' && fields.length === 6) {
-    throw refuseCron(
-      source,
-      'the hour is ?, as in an expression whose last field is the year',
-      `leave the year out: '${fields.slice(0, 5).join(' ')}'`,
-    );
-  }
   return { second, minute, hour, dayOfMonth, month, dayOfWeek };
 }
 
@@ -124,20 +118,10 @@ function refuseWrongCount(source: CronSource, fields: string[]): void {
       `write minute hour day-of-month month day-of-week, such as '${[...fields, '*', '*', '*', '*'].slice(0, 5).join(' ')}'`,
     );
   }
-  const six = fields.slice(0, 6).join(' ');
-  if (count === 7 && /^[A-Z][A-Za-z_]*(?:\/|$)/.test(fields[6] ?? '')) {
-    throw refuseCron(
-      source,
-      `names the zone ${fields[6]} in the expression`,
-      `set tz: '${fields[6]}' and write '${six}'`,
-    );
-  }
-  if (count === 7) {
-    throw refuseCron(
-      source,
-      'has seven fields, and there is no year field',
-      `write six (${SIX_FIELDS}): '${six}'`,
-    );
-  }
-  throw refuseCron(source, `has ${count} fields`, `write five, or six (${SIX_FIELDS}); lists hold no blanks`);
+  if (count === 7) return;
+  throw refuseCron(
+    source,
+    `has ${count} fields`,
+    'write five, or six (second minute hour day-of-month month day-of-week); lists hold no blanks',
+  );
 }

@@ -6,6 +6,8 @@ export interface CronSource {
   readonly text: string;
   /** The option's path: `cron`, `pattern`, `crons[1]`. */
   readonly option: string;
+  /** The zone that it is read in, where it is known. */
+  readonly tz?: string | undefined;
 }
 
 /** The error for an expression: what is wrong with which part of it, and what to write instead. */

@@ -1,5 +1,6 @@
 import { type CronField, DAY_OF_WEEK, fieldValue, WEEKDAYS } from './cron-fields.js';
 import { type CronSource, refuseCron } from './cron-refusal.js';
+import { yearDates } from './cron-year.js';
 import type { TimingDefinition } from './fire-times-definition.js';
 
 /** What one dialect makes of an expression. */
@@ -101,12 +102,12 @@ export function refuseReversed(field: CronField, text: string, source: CronSourc
  */
 export function refuseYear(year: string | undefined, source: CronSource): void {
   if (year === undefined || year === '*') return;
-  const [, first, last = first] = /^(\d{4})(?:-(\d{4}))?$/.exec(year) ?? [];
-  const todo =
-    first === undefined
-      ? 'leave the year out, and write startDate and endDate; one schedule for each span of years'
-      : `leave the year out, and write startDate: '${first}-01-01T00:00:00Z', endDate: '${last}-12-31T23:59:59Z'`;
-  throw refuseCron(source, `the year ${year} cannot stand in an expression`, todo);
+  const dates = yearDates(year, source.tz);
+  throw refuseCron(
+    source,
+    `the year ${year} cannot stand in an expression`,
+    `leave the year out, and write ${dates}`,
+  );
 }
 
 /**

@@ -38,7 +38,7 @@ export function quartzTiming(source: CronSource): DialectTiming {
     string,
     string?,
   ];
-  refuseYear(year, source);
+  refuseYear(year, { ...source, ...tz });
   if (/(?<![A-Z])H(?![A-Z])/.test(fields.join(' '))) {
     throw refuseCron(
       source,

@@ -30,7 +30,7 @@ export const DIALECTS = Object.keys(READERS) as readonly Dialect[];
  */
 export function translateExpression(dialect: Dialect, text: string, tz?: string): Translation {
   try {
-    const { timing, warnings = [] } = READERS[dialect]({ text, option: 'expression' });
+    const { timing, warnings = [] } = READERS[dialect]({ text, option: 'expression', tz });
     const zoned = timing.every === undefined && tz !== undefined ? { tz, ...timing } : timing;
     const compiled = compileSchedule(zoned, { seed: dialect, createdAt: 0 });
     return { timing: zoned, warnings: [...warnings, ...compiled.warnings] };

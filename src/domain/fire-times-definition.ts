@@ -116,6 +116,7 @@ export function checkTiming(definition: TimingDefinition): CheckedTiming {
 }
 
 function readPatterns(definition: TimingDefinition): { crons: CronSource[]; every: number | undefined } {
+  const { tz } = definition;
   const given = (['cron', 'crons', 'pattern', 'every'] as const).filter(
     (name) => definition[name] !== undefined,
   );
@@ -131,16 +132,16 @@ function readPatterns(definition: TimingDefinition): { crons: CronSource[]; ever
   }
   if (name === 'every')
     return { crons: [], every: parseDuration(definition.every, { field: 'every', min: 1 }) };
-  if (name !== 'crons') return { crons: [cronSource(definition[name], name)], every: undefined };
+  if (name !== 'crons') return { crons: [cronSource(definition[name], name, tz)], every: undefined };
   const list: unknown = definition.crons;
   if (!Array.isArray(list) || list.length === 0 || list.length > MOST_CRONS) {
     throw invalid('crons', list, 'is not a list of expressions', `write 1 to ${MOST_CRONS} expressions`);
   }
-  return { crons: list.map((text: unknown, i) => cronSource(text, `crons[${i}]`)), every: undefined };
+  return { crons: list.map((text: unknown, i) => cronSource(text, `crons[${i}]`, tz)), every: undefined };
 }
 
-function cronSource(text: unknown, option: string): CronSource {
-  if (typeof text === 'string') return { text, option };
+function cronSource(text: unknown, option: string, tz: string | undefined): CronSource {
+  if (typeof text === 'string') return { text, option, tz };
   const todo = "write five fields as one text, such as '30 2 * * *'";
   throw new CarillonError('INVALID_CRON', `${option}: ${shortText(text)} is not a text; ${todo}`, {
     field: option,

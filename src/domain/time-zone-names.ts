@@ -21,10 +21,15 @@ const NAME = /^[A-Za-z][A-Za-z0-9_+-]*(?:\/[A-Za-z0-9_+-]+)*$/;
  * @throws CarillonError `INVALID_TIME_ZONE`, naming the zone that was probably meant.
  */
 export function checkTimeZone(tz: unknown, field = 'tz'): string {
-  if (typeof tz === 'string' && NAME.test(tz) && isListed(tz) && isKnown(tz)) return tz;
+  if (typeof tz === 'string' && isTimeZone(tz)) return tz;
   const todo = advice(tz);
   const message = `${field}: ${shortText(tz)} is not the name of a time zone; ${todo}`;
   throw new CarillonError('INVALID_TIME_ZONE', message, { field, given: tz, todo });
+}
+
+/** Whether {@link checkTimeZone} takes a text. */
+export function isTimeZone(text: string): boolean {
+  return NAME.test(text) && isListed(text) && isKnown(text);
 }
 
 function isListed(tz: string): boolean {

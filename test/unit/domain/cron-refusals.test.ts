@@ -62,7 +62,48 @@ describe('expressions that are refused, with what to write instead', () => {
     ['0 0 W * *', 'W', '15W'],
     ['0 0 32W * *', '32', '1 to 31'],
     ['0 0 25-5/2 * *', '25-5/2', '25-31/2,1-5/2'],
-    ['0 15 10 ? * 6L 2002-2005', 'seven fields', "'0 15 10 ? * 6L'"],
+    [
+      '0 15 10 ? * 6L 2002-2005',
+      'seven fields',
+      "'0 15 10 ? * 6L', and startDate: '2002-01-01T00:00:00Z', endDate: '2005-12-31T23:59:59Z'",
+    ],
+    [
+      '0 0 12 1 1 ? 2027',
+      'no year field',
+      "'0 0 12 1 1 ?', and startDate: '2027-01-01T00:00:00Z', endDate: '2027-12-31T23:59:59Z'",
+    ],
+    [
+      '0 0 12 1 1 ? 2027/2',
+      'no year field',
+      "'0 0 12 1 1 ?', and startDate and endDate; one schedule for each span of years",
+    ],
+    ['0 0 12 1 1 ? 2030-2027', 'no year field', 'one schedule for each span of years'],
+    [
+      '0 12 15 * ? *',
+      'month is ?, as in an expression whose sixth field is the year',
+      "leave the year out: '0 12 15 * ?'",
+    ],
+    ['0 12 ? * 2 2027', 'the year 2027', "'0 12 ? * 2', and startDate: '2027-01-01T00:00:00Z'"],
+    [
+      '0 12 15 * ? 2027-2028',
+      'the year 2027-2028',
+      "'0 12 15 * ?', and startDate: '2027-01-01T00:00:00Z', endDate: '2028-12-31T23:59:59Z'",
+    ],
+    [
+      '0 5 * * 1 2026',
+      'the year 2026 as its sixth field',
+      "'0 5 * * 1', and startDate: '2026-01-01T00:00:00Z'",
+    ],
+    ['0 5 * * 1 2026,2028', 'no year field', 'one schedule for each span of years'],
+    ['0 0 * * * Europe/London', 'zone Europe/London', "tz: 'Europe/London' and write '0 0 * * *'"],
+    ['0 0 * * * Europe/Lodnon', 'zone Europe/Lodnon', "tz: 'Europe/Lodnon' and write '0 0 * * *'"],
+    ['0 9 * * * UTC', 'zone UTC', "tz: 'UTC' and write '0 9 * * *'"],
+    ['0 9 * * * utc', 'zone utc', "tz: 'utc' and write '0 9 * * *'"],
+    ['0 9 * * * EST', 'zone EST', "tz: 'EST' and write '0 9 * * *'"],
+    ['0 9 * * * Etc/GMT+5', 'zone Etc/GMT+5', "tz: 'Etc/GMT+5' and write '0 9 * * *'"],
+    ['0 9 * * UTC', 'zone UTC', "tz: 'UTC' and write '0 9 * * *'"],
+    ['0 0 9 * * MON/x', 'MON/X', 'from 1'],
+    ['0 0 9 * * 9', '9 is out of range', '0 to 7'],
     ['0 0 12 * * ? *', 'seven fields', "'0 0 12 * * ?'"],
     ['0 1 * * * ? UTC', 'zone UTC', "tz: 'UTC'"],
     ['1 2 * * * * America/New_York', 'zone America/New_York', "tz: 'America/New_York'"],
@@ -102,6 +143,30 @@ describe('expressions that are refused, with what to write instead', () => {
 
   test.each([[null], [5], [{}], [['0 0 * * *']], [true]])('%j is no expression', (cron) => {
     expect(refusal({ cron })).toMatchObject({ code: 'INVALID_CRON', field: 'cron' });
+  });
+
+  test('a year is refused with its dates by the clock of the schedule’s zone', () => {
+    const todo = (cron: string, tz: string) => refusal({ crons: [cron], tz }).todo;
+    expect(todo('0 0 22 31 12 ? 2027', 'America/New_York')).toContain(
+      "startDate: '2027-01-01T00:00:00-05:00', endDate: '2027-12-31T23:59:59-05:00'",
+    );
+    expect(todo('0 22 31 12 ? 2027-2028', 'Australia/Sydney')).toContain(
+      "startDate: '2027-01-01T00:00:00+11:00', endDate: '2028-12-31T23:59:59+11:00'",
+    );
+    // What is written instead fires at the same times: at the year's last hour, and not in the next year.
+    const year = { startDate: '2027-01-01T00:00:00-05:00', endDate: '2027-12-31T23:59:59-05:00' };
+    const times = nextFireTimes(
+      { cron: '0 0 22 31 12 ?', tz: 'America/New_York', ...year },
+      { after: 0, count: 9 },
+    );
+    expect(times.map((time) => time.toISOString())).toEqual(['2028-01-01T03:00:00.000Z']);
+  });
+
+  test('names of days are no zones', () => {
+    for (const day of ['MON', 'sat', 'SUN#2', 'FRIL', 'MON/2', 'mon-fri', 'SUN,WED']) {
+      expect(compileSchedule({ cron: `0 0 9 * * ${day}` }).kind).toBe('fixed');
+      expect(compileSchedule({ cron: `0 9 * * ${day}` }).kind).toBe('fixed');
+    }
   });
 
   test('the one of several is named', () => {

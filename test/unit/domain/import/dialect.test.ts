@@ -26,8 +26,8 @@ function translated(dialect: Dialect, text: string, tz?: string) {
   return translation;
 }
 
-function refusal(dialect: Dialect, text: string): string {
-  const translation = translateExpression(dialect, text);
+function refusal(dialect: Dialect, text: string, tz?: string): string {
+  const translation = translateExpression(dialect, text, tz);
   return 'refused' in translation ? translation.refused : `translated: ${JSON.stringify(translation.timing)}`;
 }
 
@@ -96,6 +96,15 @@ describe('Quartz', () => {
     );
     expect(refusal('quartz', '0 0 12 1 1 ? 2027')).toContain("endDate: '2027-12-31T23:59:59Z'");
     expect(refusal('quartz', '0 0 12 1 1 ? 2027/2')).toContain('one schedule for each span of years');
+    // By the clock of the zone: that of the expression, or the one that is given.
+    for (const [text, tz] of [
+      ['0 0 22 31 12 ? 2027', 'America/New_York'],
+      ['0 0 22 31 12 ? 2027 America/New_York', undefined],
+    ] as const) {
+      expect(refusal('quartz', text, tz)).toContain(
+        "write startDate: '2027-01-01T00:00:00-05:00', endDate: '2027-12-31T23:59:59-05:00'",
+      );
+    }
   });
 
   test('both day fields, or neither, are refused as Quartz refuses them', () => {
