@@ -176,7 +176,11 @@ function checkOverlap(given: unknown): OverlapPolicy | undefined {
   if (typeof given === 'string' && Object.hasOwn(OVERLAP_ALIASES, given)) {
     return OVERLAP_ALIASES[given as keyof typeof OVERLAP_ALIASES];
   }
-  return oneOf('overlap', given, Object.keys(OVERLAP_CODES) as OverlapPolicy[]);
+  const words = Object.keys(OVERLAP_CODES) as OverlapPolicy[];
+  if (given === undefined || words.includes(given as OverlapPolicy))
+    return given as OverlapPolicy | undefined;
+  const others = Object.keys(OVERLAP_ALIASES).join(', ');
+  throw invalid('overlap', given, 'is unknown', `write one of ${words.join(', ')} (taken too: ${others})`);
 }
 
 function oneOf<T extends string>(field: string, given: unknown, words: readonly T[]): T | undefined {

@@ -117,7 +117,7 @@ export interface StoredPolicies {
 export const MISSED_CODES = { skip: 0, latest: 1, all: 2 } as const;
 /** The numbers of {@link OverlapPolicy} in a record's header. */
 export const OVERLAP_CODES = { skip: 0, bufferOne: 1, bufferAll: 2, cancelOther: 3, allow: 4 } as const;
-/** Words of other systems for the same. */
+/** Words of other systems for the same: Kubernetes', Temporal's, and those of Temporal's TypeScript SDK. */
 export const OVERLAP_ALIASES = {
   Forbid: 'skip',
   Replace: 'cancelOther',
@@ -126,7 +126,15 @@ export const OVERLAP_ALIASES = {
   BufferOne: 'bufferOne',
   BufferAll: 'bufferAll',
   CancelOther: 'cancelOther',
+  // Nothing here ends a run by force: it is asked to stop, as for CancelOther.
+  TerminateOther: 'cancelOther',
   AllowAll: 'allow',
+  SKIP: 'skip',
+  BUFFER_ONE: 'bufferOne',
+  BUFFER_ALL: 'bufferAll',
+  CANCEL_OTHER: 'cancelOther',
+  TERMINATE_OTHER: 'cancelOther',
+  ALLOW_ALL: 'allow',
 } as const;
 export const DEFAULT_MAX_CATCHUP = 100;
 export const DEFAULT_MAX_OPEN_RUNS = 32;

@@ -188,9 +188,22 @@ describe('the stored form', () => {
     ['BufferOne', 'bufferOne'],
     ['BufferAll', 'bufferAll'],
     ['CancelOther', 'cancelOther'],
+    ['TerminateOther', 'cancelOther'],
     ['AllowAll', 'allow'],
+    ['SKIP', 'skip'],
+    ['BUFFER_ONE', 'bufferOne'],
+    ['BUFFER_ALL', 'bufferAll'],
+    ['CANCEL_OTHER', 'cancelOther'],
+    ['TERMINATE_OTHER', 'cancelOther'],
+    ['ALLOW_ALL', 'allow'],
   ])('overlap %s of another system is %s', (theirs, ours) => {
     expect(check({ ...daily, overlap: theirs })).toEqual(check({ ...daily, overlap: ours }));
+  });
+
+  test('an overlap that nobody knows is refused with all names', () => {
+    expect(() => check({ ...daily, overlap: 'buffer_one' })).toThrow(
+      /write one of skip, .*allow \(taken too: Forbid, .*TerminateOther.*ALLOW_ALL\)$/,
+    );
   });
 
   // biome-ignore format: a table
