@@ -47,10 +47,16 @@ const FAIL_OVER = 23_000;
 export function latenessWords(policies: StoredPolicies, period = policies.every): string {
   const grace = policies.grace ?? DEFAULT_GRACE;
   const window = formatDuration(policies.catchupWindow ?? DEFAULT_CATCHUP_WINDOW);
+  // The next tick makes one missed, whatever grace is left of it; under `all` that one runs all the same.
+  const served = policies.missed === 'all' ? grace : Math.min(grace, period ?? grace);
+  const until = served < grace ? ', when its next one is due,' : '';
+  const unserved = `A tick that nobody serves for ${formatDuration(served)}${until}`;
   const bound =
     policies.missed === 'skip'
-      ? `A tick that nobody serves for ${formatDuration(grace)} does not run; behind a backlog it runs until its next one is due.`
-      : `A tick that nobody serves for ${formatDuration(grace)} is caught up, at most ${window} late.`;
+      ? `${unserved} does not run; behind a backlog it runs until its next one is due.`
+      : served < grace
+        ? `${unserved} gives way to that one; the newest is caught up, at most ${window} late.`
+        : `${unserved} is caught up, at most ${window} late.`;
   if (Math.min(grace, period ?? grace) >= FAIL_OVER) return bound;
   return `${bound} One that falls into a fail-over from scheduler to scheduler, of up to ${formatDuration(FAIL_OVER)}, may be missed.`;
 }

@@ -53,6 +53,21 @@ test('how late a tick may be and still run', () => {
   }
 });
 
+test('the next tick makes one missed before its grace is over, but not under all', () => {
+  const sentence = (missed: ScheduleDefinition['missed'], period?: number) =>
+    latenessWords(checkSchedule({ cron: '* * * * * *', missed }, 'q:s'), period).split('.')[0];
+  expect(sentence('skip', 1000)).toBe(
+    'A tick that nobody serves for 1s, when its next one is due, does not run; behind a backlog it runs until its next one is due',
+  );
+  expect(sentence('latest', 1000)).toBe(
+    'A tick that nobody serves for 1s, when its next one is due, gives way to that one; the newest is caught up, at most 1d late',
+  );
+  expect(sentence('all', 1000)).toBe('A tick that nobody serves for 30s is caught up, at most 1d late');
+  expect(sentence('latest', 30_000)).toBe('A tick that nobody serves for 30s is caught up, at most 1d late');
+  const every = checkSchedule({ every: '10s', missed: 'skip' }, 'q:s');
+  expect(latenessWords(every)).toContain('for 10s, when its next one is due, does not run');
+});
+
 test('a tick whose own grace or period is shorter than a fail-over may be missed in one', () => {
   const stored = (over: Partial<ScheduleDefinition>) =>
     checkSchedule({ cron: '@daily', missed: 'skip', ...over }, 'q:s');
