@@ -32,6 +32,11 @@ npm pack --silent --pack-destination "$WORK" >/dev/null
   @nestjs/core@10 @nestjs/common@10 @nestjs/bullmq@12 reflect-metadata rxjs)
 CARILLON_TEST_NESTJS="$NEST" npx vitest run --project contract nestjs </dev/null
 
+# Fire times against a walk over the minutes, in every zone that this Node knows: about fifteen minutes. Every change runs
+# a sample.
+echo '== fire times in all zones'
+CARILLON_ALL_ZONES=1 npx vitest run --project property fire-times-zones </dev/null
+
 # The fault tests at full size: a herd of 100,000 killed in the middle, 200,000 overdue, a million pending, an hour of
 # schedules of every second, etcd's majority gone for 30 s and for three minutes.
 echo '== faults at full size'
