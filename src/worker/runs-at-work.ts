@@ -185,7 +185,7 @@ export class RunsAtWork {
     logger.error({ run: held.runId, error: trouble.message }, 'a run cannot be claimed; it is handed back');
     onTrouble(trouble);
     lease.end();
-    await this.#giveBack(job, held, { why: 'shutdown' });
+    await this.#giveBack(job, held);
     released(held.runId);
     await pause(UNCLAIMED_REST, this.#leaving.signal);
     throw new WaitingError();
