@@ -1,19 +1,25 @@
 import { type Dialect, translateExpression } from '../domain/dialect.js';
 import { CarillonError } from '../domain/errors.js';
 import type { TimingDefinition } from '../domain/fire-times-definition.js';
-import { remark } from './output.js';
 
 /**
- * Expressions in another scheduler's notation, as a definition of ours; what is doubtful about them is told.
+ * Expressions in another scheduler's notation, as a definition of ours.
+ * @param tell hears what is doubtful about them, a sentence at a time.
  * @throws CarillonError INVALID_CRON for one that is refused, and for several that are not all plain expressions
  */
-export function translateCrons(dialect: Dialect, crons: readonly string[], tz?: string): TimingDefinition {
-  const timings = crons.map((text) => {
+export function translateCrons(
+  dialect: Dialect,
+  crons: readonly string[],
+  tz: string | undefined,
+  tell: (warning: string) => void,
+): TimingDefinition {
+  const timings = crons.map((text, i) => {
     const translation = translateExpression(dialect, text, tz);
     if ('refused' in translation) {
-      throw new CarillonError('INVALID_CRON', translation.refused, { field: 'cron', given: text });
+      const field = crons.length === 1 ? 'cron' : `crons[${i}]`;
+      throw new CarillonError('INVALID_CRON', translation.refused, { field, given: text });
     }
-    for (const warning of translation.warnings) remark(`warning: ${warning}`);
+    for (const warning of translation.warnings) tell(warning);
     return translation.timing;
   });
   const [first] = timings;

@@ -4,12 +4,13 @@ import { encodeTemplate } from '../client/schedule-template.js';
 import type { WantedSchedule } from '../client/wanted-schedule.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { checkSchedule, SCHEDULE_KEYS } from '../domain/check-schedule.js';
-import { DIALECTS, type Dialect, translateExpression } from '../domain/dialect.js';
+import { DIALECTS, type Dialect } from '../domain/dialect.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { checkQueueName, checkScheduleId, identityOf } from '../domain/ids.js';
 import { MOST_TAGS, type ScheduleDefinition } from '../domain/schedule.js';
 import type { WantedEntry } from './apply-changes.js';
 import { APPLIED, isMark } from './marks.js';
+import { translateCrons } from './schedule-dialect.js';
 import { YAML_OPTIONS, yamlValue } from './yaml-value.js';
 
 /** A file of schedules, read; nothing of it counts while there are problems. */
@@ -171,20 +172,25 @@ class Reader {
   }
 }
 
-/** An expression in another scheduler's notation, in ours. */
+/** Expressions in another scheduler's notation, in ours. */
 function translated(fields: Fields, dialect: unknown, warnings: string[]): Fields {
   if (!DIALECTS.includes(dialect as Dialect)) {
     throw invalid('dialect', dialect, 'is unknown', `write one of ${DIALECTS.join(', ')}`);
   }
-  if (typeof fields.cron !== 'string') {
-    throw invalid('cron', fields.cron, 'is no expression', 'write one, in the notation of its dialect');
+  const { cron, crons, tz } = fields;
+  const given = crons === undefined ? [cron] : crons;
+  if ((cron === undefined) === (crons === undefined) || !Array.isArray(given) || given.length === 0) {
+    throw invalid('dialect', dialect, 'is that of cron or crons', 'write one of them beside it');
   }
-  const tz = typeof fields.tz === 'string' ? fields.tz : undefined;
-  const translation = translateExpression(dialect as Dialect, fields.cron, tz);
-  if ('refused' in translation)
-    throw new CarillonError('INVALID_CRON', translation.refused, { field: 'cron' });
-  warnings.push(...translation.warnings);
-  return { cron: undefined, ...translation.timing };
+  const at = given.findIndex((text) => typeof text !== 'string');
+  if (at >= 0) {
+    const field = crons === undefined ? 'cron' : `crons[${at}]`;
+    throw invalid(field, given[at], 'is no expression', 'write it as a text, in the notation of its dialect');
+  }
+  const timing = translateCrons(dialect as Dialect, given, typeof tz === 'string' ? tz : undefined, (doubt) =>
+    warnings.push(doubt),
+  );
+  return { cron: undefined, crons: undefined, ...timing };
 }
 
 function refuseMarks(tags: unknown): void {

@@ -4,6 +4,7 @@ import { formatDuration } from '../domain/durations.js';
 import type { TimingDefinition } from '../domain/fire-times-definition.js';
 import type { StoredPolicies } from '../domain/schedule.js';
 import { instantArgument, integerArgument } from './arguments.js';
+import { remark } from './output.js';
 import { translateCrons } from './schedule-dialect.js';
 
 /** The flags that say when a schedule fires. */
@@ -68,7 +69,10 @@ export function toDefinition(flags: TimingFlags, expressions: readonly string[] 
   }
   if (dialect === undefined) return definition as TimingDefinition;
   const { cron, crons: _crons, ...rest } = definition;
-  return { ...rest, ...translateCrons(dialect, crons, tz) } as TimingDefinition;
+  return {
+    ...rest,
+    ...translateCrons(dialect, crons, tz, (warning) => remark(`warning: ${warning}`)),
+  } as TimingDefinition;
 }
 
 /** When a stored schedule fires, in a few words: `30 2 * * * Europe/London`, `every 15m`. */

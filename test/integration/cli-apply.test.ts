@@ -124,6 +124,20 @@ describe('apply', () => {
   });
 });
 
+test('apply takes several expressions in a dialect', async ({ task }) => {
+  const { cli, queues } = setUp(task, 'a');
+  const text = (crons: string) =>
+    `queues:\n  a:\n    x:\n      dialect: quartz\n      crons: [${crons}]\n      tz: Europe/London\n      missed: skip\n`;
+  const file = cli.file('f.yaml', text("'0 0 12 ? * 2', '0 0 0/2 * * ?'"));
+  expect(await cli.text('apply', '-f', file, '--yes')).toContain(
+    'write */2 to run through the repeated hour',
+  );
+  expect((await queues[0].schedules.get('x').describe())?.definition).toMatchObject({
+    cron: ['0 12 * * MON', '0 0/2 * * *'],
+    tz: 'Europe/London',
+  });
+});
+
 describe('a file that is not right is refused whole', () => {
   const problemsOf = async (cli: InProcessCli, text: string) => {
     const { code, stdout, stderr } = await cli.run('apply', '-f', cli.file('f.yaml', text), '--yes');
@@ -191,6 +205,15 @@ describe('a file that is not right is refused whole', () => {
     ['', /the file is no mapping/],
     ['queues:\n  "a:b": {}\n', /f\.yaml:2: .*colon/],
     ['queues:\n  a:\n    "x@17": { every: 1h, missed: skip }\n', /f\.yaml:3: .*ends like/],
+    [
+      'queues:\n  a:\n    x:\n      dialect: quartz\n      missed: skip\n      crons:\n        - 0 0 12 * * ?\n        - 0 0 25 * * ?\n',
+      /f\.yaml:8: a\.x: expression "0 0 25 \* \* \?", which is cron "0 25 \* \* \*": hour: 25/,
+    ],
+    [
+      'queues:\n  a:\n    x: { dialect: quartz, crons: [5], missed: skip }\n',
+      /f\.yaml:3: .*crons\[0\] 5 is no/,
+    ],
+    ['queues:\n  a:\n    x: { dialect: quartz, every: 1h, missed: skip }\n', /f\.yaml:3: .*cron or crons/],
     [
       'queues:\n  a:\n    x: { every: 1h, missed: skip, tags: ["applied:me"] }\n',
       /f\.yaml:3: .*apply itself/,

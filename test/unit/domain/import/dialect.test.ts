@@ -211,6 +211,53 @@ describe('EventBridge', () => {
   });
 });
 
+describe('a refusal names the expression as it is written', () => {
+  test.each<[Dialect, string, string]>([
+    [
+      'quartz',
+      '0 0 12 ? * L-2',
+      'expression "0 0 12 ? * L-2", which is cron "0 12 * * L-MON": day of week: ',
+    ],
+    ['quartz', '0 0/90 12 ? * 2', 'expression "0 0/90 12 ? * 2", which is cron "0/90 12 * * MON": minute: '],
+    ['quartz', '0 90 * * *', 'expression "0 90 * * *": hour: 90'],
+    ['spring', '0 61 9 * * MON', 'expression "0 61 9 * * MON", which is cron "61 9 * * MON": minute: 61'],
+    ['spring', '5 61 9 * * MON', 'expression "5 61 9 * * MON": minute: 61'],
+    [
+      'eventbridge',
+      'cron(0 25 * * ? *)',
+      'expression "cron(0 25 * * ? *)", which is cron "0 25 * * *": hour: 25',
+    ],
+    [
+      'eventbridge',
+      'at(2027-07-01T25:00:00)',
+      'expression "at(2027-07-01T25:00:00)", which is cron "0 0 25 1 7 *"',
+    ],
+  ])('%s: %s', (dialect, text, begin) => {
+    expect(refusal(dialect, text).slice(0, begin.length)).toBe(begin);
+  });
+});
+
+describe('every n hours from 0', () => {
+  const warnings = (dialect: Dialect, text: string, tz?: string) => translated(dialect, text, tz).warnings;
+
+  test.each<[Dialect, string, string]>([
+    ['quartz', '0 0 0/1 * * ?', 'write */1 '],
+    ['quartz', '0 0 0/2 * * ? Europe/London', 'write */2 '],
+    ['spring', '30 0 0/6 * * MON', 'write */6 '],
+    ['eventbridge', 'cron(0 0/2 * * ? *)', 'write */2 '],
+  ])('%s: %s is fixed where clocks change, and told of', (dialect, text, todo) => {
+    expect(warnings(dialect, text, 'Europe/London')).toEqual([expect.stringContaining(todo)]);
+    expect(compileSchedule(translated(dialect, text, 'Europe/London').timing).kind).toBe('fixed');
+  });
+
+  test('not where they do not, nor for hours that run through', () => {
+    expect(warnings('quartz', '0 0 0/2 * * ?')).toEqual([]);
+    expect(warnings('quartz', '0 0 0/2 * * ?', 'Asia/Tokyo')).toEqual([]);
+    for (const text of ['0 0 */2 * * ?', '0 0 1/2 * * ?', '0 0/5 * * * ?', '0 0 0 * * ?', '0 0 /2 * * ?'])
+      expect(warnings('quartz', text, 'Europe/London')).toEqual([]);
+  });
+});
+
 test('no text of three alphabets makes a translator throw', () => {
   const pieces = [
     '*',
