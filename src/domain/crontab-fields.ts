@@ -33,6 +33,7 @@ function itemProblem(field: CronField, item: string): string | undefined {
   if (range.includes('~')) return undefined;
   const [first = '', last, ...rest] = range.split('-');
   if (rest.length > 0) return `bad value ${range}`;
+  if (first === '' || last === '') return `bad value ${item}`;
   const from = readValue(field, first);
   if (typeof from === 'string') return from;
   if (last === undefined) {

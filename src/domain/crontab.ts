@@ -89,7 +89,7 @@ function parseLine(raw: string, line: number, context: Context): CrontabLine {
 }
 
 const VARIABLE =
-  /^(?:'([^']+)'|"([^"]+)"|([^\s='"]+))[ \t]*=[ \t]*(?:'([^']*)'|"([^"]*)"|([^'"].*?)?)[ \t]*$/;
+  /^(?:'([^']+)'|"([^"]+)"|([^\s='"]+))[ \t]*=[ \t]*(?:'([^']*)'|"([^"]*)"|([^'"\s].*?)?)[ \t]*$/;
 
 function parseVariable(text: string, line: number, context: Context): CrontabVariable | undefined {
   const match = VARIABLE.exec(text);

@@ -20,6 +20,9 @@ export interface CrontabImportOptions {
 /** The job name of a command: what a worker's handler is chosen by. */
 export const COMMAND_JOB = 'run-command';
 
+/** Users whose names are no commands. */
+const USERS = new Set(['root', 'nobody', 'daemon', 'www-data', 'nginx', 'apache', 'uucp']);
+
 /**
  * Reads a crontab as schedules whose runs carry the command, its standard input, its user and its variables. What
  * crond would do is kept: missed ticks are dropped, runs may overlap.
@@ -68,10 +71,20 @@ function scheduleOf(entry: CrontabEntry, id: string, tz: string, missed: MissedP
     },
     paused: false,
     notTranslated: notTranslated(entry),
-    warnings: entry.notes.filter(
-      (note) => note !== 'no newline at end of file' && !note.startsWith('text after the first bare %'),
-    ),
+    warnings: [
+      ...entry.notes.filter(
+        (note) => note !== 'no newline at end of file' && !note.startsWith('text after the first bare %'),
+      ),
+      ...userHint(entry),
+    ],
   };
+}
+
+/** A system crontab that is read as a user's has the user for its first command word. */
+function userHint({ user, command }: CrontabEntry): string[] {
+  const [first = '', ...more] = command.split(/\s+/);
+  if (user !== undefined || more.length === 0 || !USERS.has(first)) return [];
+  return [`${first}: a user, not a command? --user-column reads it so`];
 }
 
 function notTranslated({ user, env }: CrontabEntry): string[] {
@@ -80,5 +93,10 @@ function notTranslated({ user, env }: CrontabEntry): string[] {
     lost.push(`user ${user}: the worker runs as who started it, unless it reads data.user`);
   if (env.MAILTO !== undefined && env.MAILTO !== '')
     lost.push(`MAILTO=${env.MAILTO}: no output is sent by mail`);
+  const delay = env.RANDOM_DELAY?.trim() ?? '';
+  if (delay !== '' && Number(delay) !== 0)
+    lost.push(
+      `RANDOM_DELAY=${delay}: no delay is drawn as cronie draws it, in minutes; jitter does the like`,
+    );
   return lost;
 }

@@ -118,3 +118,39 @@ describe('crontab lines', () => {
     expect(parseCrontab('\n')).toMatchObject([{ kind: 'blank' }]);
   });
 });
+
+describe('quotes in a variable end its value', () => {
+  const kindOf = (text: string) => {
+    const [line] = parseCrontab(text);
+    return line?.kind === 'env' ? `${line.name}=${line.value}|` : line?.kind;
+  };
+
+  test.each(['F = "x" y', 'F="x" y', "M='x' # c", "M =\t'x' # c", 'F="x', 'F=\t"x'])('%j is none', (text) => {
+    expect(kindOf(text)).toBe('refused');
+  });
+
+  test.each([
+    ['F = "x"', 'F=x|'],
+    ['F = x "y" ', 'F=x "y"|'],
+    ['F=\t a b', 'F=a b|'],
+    ['F = " x "', 'F= x |'],
+    ['F=', 'F=|'],
+    ['F =  ', 'F=|'],
+  ])('%j is %j', (text, told) => {
+    expect(kindOf(text)).toBe(told);
+  });
+});
+
+test.each([
+  ['-*/5', '-*/5'],
+  ['-5', '-5'],
+  ['5-', '5-'],
+  ['/5', '/5'],
+  ['1,-', '-'],
+  ['1-x', 'x'],
+  ['--5', '--5'],
+])('a bad value is named: %s', (minute, told) => {
+  expect(parseCrontab(`${minute} * * * * run`)).toMatchObject([
+    { kind: 'refused', reason: `minute: bad value ${told}` },
+  ]);
+});

@@ -99,6 +99,24 @@ describe('what crond does is kept', () => {
     expect(second?.notTranslated).toHaveLength(1);
   });
 
+  test('cronie’s random delay is listed', () => {
+    const lost = (value: string) => read(`RANDOM_DELAY=${value}\n0 5 * * * run`).schedules[0]?.notTranslated;
+    expect(lost('30')).toEqual([expect.stringMatching(/^RANDOM_DELAY=30: .*minutes; jitter/)]);
+    expect(lost('0')).toEqual([]);
+    expect(lost('')).toEqual([]);
+  });
+
+  test('a system crontab that is read as a user’s is told of', () => {
+    const warnings = (text: string, userColumn = false) => read(text, { userColumn }).schedules[0]?.warnings;
+    expect(warnings('17 * * * * root cd / && run-parts /etc/cron.hourly')).toEqual([
+      'root: a user, not a command? --user-column reads it so',
+    ]);
+    expect(warnings('@daily www-data /opt/x')).toHaveLength(1);
+    expect(warnings('17 * * * * root cd /', true)).toEqual([]);
+    expect(warnings('17 * * * * cd /root')).toEqual([]);
+    expect(warnings('17 * * * * root')).toEqual([]);
+  });
+
   test('an expression that never fires is taken with a warning', () => {
     expect(read('0 0 31 2 * x').schedules[0]?.warnings).toEqual([expect.stringContaining('never fires')]);
   });
