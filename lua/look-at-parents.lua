@@ -92,7 +92,7 @@ local function tell(identity, latched)
   for _, child in ipairs(redis.call('SPOP', children, CHILDREN)) do
     looked = looked + 1
     local bucket = watch.bucketOf(child)
-    if not watch.isWaiting(tag, bucket, child) then redis.call('HDEL', tag .. ':' .. bucket .. ':after', child) end
+    if not watch.isWaiting(tag, bucket, child) then watch.forget(tag, bucket, child, true) end
   end
   if redis.call('EXISTS', children) == 1 then return now end
   redis.call('HDEL', tag .. ':' .. watch.bucketOf(identity) .. ':outcomes', identity)

@@ -25,11 +25,16 @@ for _, identity in ipairs(cjson.decode(ARGV[4])) do
   local state, text = parents.stateOf(tag, base, identity)
   if state == 'schedule' or state == 'telling' then text = redis.call('HGET', at .. ':jobs', identity) end
   if state == 'open' and redis.call('HEXISTS', base .. identity, 'processedOn') == 1 then state = 'started' end
+  local after = redis.call('HGET', at .. ':after', identity) or ''
+  if string.find(after, '"x":', 1, true) then
+    -- Of one that ended by policy; not of a later job of its id.
+    if state == 'cancelled' or state == 'skipped' then state = cjson.decode(after).x[1] else after = '' end
+  end
   local children = tag .. ':children:' .. identity
   local count = redis.call('SCARD', children)
   -- A large fan-out is shown in part; which part does not matter.
   local list = count == 0 and {} or redis.call('SRANDMEMBER', children, most)
-  for _, value in ipairs({ state, text or '', redis.call('HGET', at .. ':after', identity) or '',
+  for _, value in ipairs({ state, text or '', after,
     redis.call('HGET', at .. ':outcomes', identity) or '', list, count - #list }) do
     found[#found + 1] = value
   end

@@ -23,6 +23,7 @@ joinParents = function(item, inc, requests, entry, now)
     local what, reason = parents.wordOf(by[2], by[3]), parents.reasonOf(by[1], by[3])
     writeSpent(tag, item.bucket, item.identity, now, ENDED_CANCELLED, requests, not item.chosen)
     writeHistory(tag, now, item.identity, item.at, what, reason)
+    parents.keepEnded(tag, item.identity, entry, what, reason)
     parents.tellRemoved(base, item.identity)
     watch.latch(tag, item.identity, what, reason, now)
     return false

@@ -93,6 +93,8 @@ do
         open = open + 1
       end
     end
+    -- Of an earlier job of the id.
+    watch.forget(tag, watch.bucketOf(child), child, true)
     if verdict == 'cancel' or open == 0 then return open, verdict, by end
     for _, edge in ipairs(entry.e) do
       if edge[3] == '' then
@@ -104,12 +106,25 @@ do
     return open, verdict, by
   end
 
+  -- What a child waited for that ended by policy stays as long as its parents' outcomes do; then that of the first takes it along.
+  function parents.keepEnded(tag, child, entry, what, reason)
+    local kept = false
+    for _, edge in ipairs(entry.e) do
+      if edge[3] ~= '' and redis.call('HEXISTS', tag .. ':' .. watch.bucketOf(edge[1]) .. ':outcomes', edge[1]) == 1 then
+        redis.call('SADD', tag .. ':children:' .. edge[1], child)
+        kept = true
+      end
+    end
+    entry.x = { what, reason }
+    if kept then redis.call('HSET', tag .. ':' .. watch.bucketOf(child) .. ':after', child, cjson.encode(entry)) end
+  end
+
   -- Whether a pending job does not wait for what is asked of it once more. One that waits for nothing any more has waited for
   -- whatever ended, and let it be.
   function parents.differ(tag, base, child, entry)
     local bucket = watch.bucketOf(child)
     local text = redis.call('HGET', tag .. ':' .. bucket .. ':after', child)
-    if text then
+    if text and not cjson.decode(text).x then
       local stored, on = cjson.decode(text), {}
       for _, edge in ipairs(stored.e) do on[edge[1]] = edge[2] end
       local same = #stored.e == #entry.e and stored.f == entry.f and stored.l == entry.l
@@ -133,7 +148,8 @@ do
   end
 
   -- Ends a child that is not to run any more; its own children are told in turn.
-  local function endChild(tag, base, bucket, child, record, what, reason, now)
+  local function endChild(tag, base, bucket, child, record, entry, what, reason, now)
+    parents.keepEnded(tag, child, entry, what, reason)
     dropPending(tag, bucket, child, record, string.match(child, '^[^:]+'))
     writeSpent(tag, bucket, child, now, ENDED_CANCELLED, record.requests, hasFlag(record.flags, FLAG_GENERATED))
     writeHistory(tag, now, child, record.at, what, reason)
@@ -158,12 +174,14 @@ do
     end
     if not met then return nil end
     redis.call('HSET', at .. ':after', child, cjson.encode(entry))
+    -- It ended before: what stands under its id now is another.
+    if entry.x then return nil end
     local read, record = pcall(decodeRecord, redis.call('HGET', at .. ':jobs', child) or '')
     if not read or (record.state ~= STATE_WAITING and record.state ~= STATE_PAUSED) then return nil end
     local verdict = judgeEdge(entry, met[2], outcome)
     local reason = parents.reasonOf(parent, outcome)
     if verdict == 'cancel' then
-      endChild(tag, base, bucket, child, record, parents.wordOf(met[2], outcome), reason, now)
+      endChild(tag, base, bucket, child, record, entry, parents.wordOf(met[2], outcome), reason, now)
       return 'ended'
     end
     local state = record.state

@@ -1,7 +1,8 @@
 -- Runs that others wait for (parents), and those that wait (children). An identity is <queue>:<run id>.
 -- T:<b>:parents   zset  identity -> when it is looked at next; T:looks: bucket -> the earliest of them
 -- T:<b>:outcomes  hash  identity -> <outcome>|<decided at>|<how far its children were told, * for all>|<reason>
--- T:<b>:after     hash  child -> {"e":[[parent, on, outcome or ""], ...],"f":policy,"l":policy of lost parents}
+-- T:<b>:after     hash  child -> {"e":[[parent, on, outcome or ""], ...],"f":policy,"l":policy of lost parents}; of one that
+--                       ended by policy also "x":[how, reason], for those who look, until the first parent's outcome is dropped
 -- T:children:<id> set   its children, as long as its outcome is kept
 -- T:watched       set   parents that are not in BullMQ yet; a schedule stands for all its runs
 -- A parent is hung on a latch when it goes into its queue: by BullMQ's own fields of a parent, so that the very script
@@ -51,19 +52,22 @@ do
   function watch.isWaiting(tag, bucket, child)
     local text = redis.call('HGET', tag .. ':' .. bucket .. ':after', child)
     if not text then return false end
-    for _, edge in ipairs(cjson.decode(text).e) do
-      if edge[3] == '' then return true end
+    local entry = cjson.decode(text)
+    for _, edge in ipairs(entry.e) do
+      if edge[3] == '' and not entry.x then return true end
     end
     return false
   end
 
-  -- Takes back what a child waits for.
-  function watch.forget(tag, bucket, child)
+  -- Takes back what a child waits for; `ended`: also what one waited for that ended by policy.
+  function watch.forget(tag, bucket, child, ended)
     local key = tag .. ':' .. bucket .. ':after'
     local text = redis.call('HGET', key, child)
     if not text then return end
+    local entry = cjson.decode(text)
+    if entry.x and not ended then return end
     redis.call('HDEL', key, child)
-    for _, edge in ipairs(cjson.decode(text).e) do redis.call('SREM', tag .. ':children:' .. edge[1], child) end
+    for _, edge in ipairs(entry.e) do redis.call('SREM', tag .. ':children:' .. edge[1], child) end
   end
 
   -- Hangs a run that BullMQ has and has not finished on the latch. False when it cannot be: a child of a flow tells its own parent.

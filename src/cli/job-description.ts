@@ -1,3 +1,4 @@
+import { readHistory } from '../client/history.js';
 import type { Queue } from '../client/queue.js';
 import { bucketOf } from '../domain/buckets.js';
 import { repeatWords } from '../domain/effects.js';
@@ -107,17 +108,32 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
     return { ...head, where: 'quarantine', state: 'set aside', note: reason, since: utc(since) };
   }
   if (ended !== undefined) {
-    return { ...head, where: 'ended', state: ENDS[ended.how] ?? 'ended', since: utc(ended.at) };
+    const state = ENDS[ended.how] ?? 'ended';
+    return { ...head, where: 'ended', state, since: utc(ended.at), ...(await whyEnded(queue, id, state)) };
   }
   return undefined;
 }
 
-async function waitsFor(queue: Queue, id: string): Promise<{ after?: string[] }> {
+/** What the history says of an end without a run, and what a job waited for that ended by policy. */
+async function whyEnded(
+  queue: Queue,
+  id: string,
+  state: string,
+): Promise<{ note?: string; after?: string[] }> {
+  if (state === 'fired') return {};
+  const { client, keys } = queue.backend.shard;
+  const [entry] = await readHistory(client, keys, { limit: 1, queue: queue.name, jobId: id });
+  return { ...(entry?.reason ? { note: entry.reason } : {}), ...(await waitsFor(queue, id, true)) };
+}
+
+async function waitsFor(queue: Queue, id: string, ended = false): Promise<{ after?: string[] }> {
   const { client, keys } = queue.backend.shard;
   const identity = identityOf(queue.name, id);
   const text = await client.hget(keys.after(bucketOf(identity)), identity);
   if (text === null) return {};
-  const { e } = JSON.parse(text) as AfterEntry;
+  const { e, x } = JSON.parse(text) as AfterEntry;
+  // Of an earlier job of the id.
+  if ((x !== undefined) !== ended) return {};
   return { after: e.map(([parent, on, outcome]) => `${parent} (${outcome === '' ? `on ${on}` : outcome})`) };
 }
 

@@ -48,7 +48,8 @@ export function treeOf(nodes: ReadonlyMap<string, GraphNodeInfo>, asked: string)
 }
 
 function describe({ state, scheduledFor, note, after }: GraphNodeInfo): string {
-  const open = after.filter(({ outcome }) => outcome === '');
+  const waits = state === 'waiting' || state === 'paused';
+  const open = waits ? after.filter(({ outcome }) => outcome === '') : [];
   const parts = [
     open.length > 0 ? `${state} for ${open.length} of ${after.length}` : state,
     ...(scheduledFor === undefined || state === 'waiting' ? [] : [`due ${away(scheduledFor)}`]),

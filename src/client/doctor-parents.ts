@@ -52,7 +52,10 @@ async function judgeChild({ client, keys }: DoctorContext, child: string): Promi
     { check: 'parents', severity: 'error', subject: child, detail: `bucket ${bucket}: ${detail}` },
   ];
   if (text !== null && entry === undefined) return say('what it waits for cannot be read');
-  const open = entry?.e.filter(([, , outcome]) => outcome === '').map(([parent]) => parent) ?? [];
+  const open =
+    entry?.x === undefined
+      ? (entry?.e.filter(([, , outcome]) => outcome === '').map(([parent]) => parent) ?? [])
+      : [];
   if (state === 'waiting' && open.length === 0)
     return say('it is waiting, and there is no parent that it waits for');
   if (open.length > 0 && state !== 'waiting' && state !== 'paused') {

@@ -112,12 +112,13 @@ export class ParentScripts {
 
 function foundOf(identity: string, [state, record, after, outcome, children, more]: Reply[]): ParentFound {
   const bytes = asBytes(record);
+  const waits = asBytes(after).length > 0 ? (JSON.parse(asText(after)) as AfterEntry) : undefined;
   return {
     identity,
     state: asText(state),
     record: bytes.length > 0 ? decodeRecord(bytes) : undefined,
-    after: asBytes(after).length > 0 ? (JSON.parse(asText(after)) as AfterEntry) : undefined,
-    reason: asText(outcome).split('|').slice(3).join('|'),
+    after: waits,
+    reason: asText(outcome).split('|').slice(3).join('|') || (waits?.x?.[1] ?? ''),
     children: asList(children).map(asText).sort(),
     more: asNumber(more),
   };

@@ -43,6 +43,8 @@ export interface AfterEntry {
   e: [identity: string, on: ParentCondition, outcome: string][];
   f: ParentPolicy;
   l: ParentPolicy;
+  /** How and why it ended by policy; then nothing waits any more. */
+  x?: [what: string, reason: string];
 }
 
 export interface SubmitResult {

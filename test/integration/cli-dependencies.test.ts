@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { treeOf } from '../../src/cli/jobs-graph.js';
 import type { GraphNodeInfo } from '../../src/client/job-graph.js';
 import { DependencyWorld } from '../support/dependency-world.js';
+import { eventually } from '../support/eventually.js';
 import { InProcessCli } from './cli-in-process.js';
 
 const HOUR = 3_600_000;
@@ -42,6 +43,51 @@ test('jobs graph: a tree from any of its jobs, and one document; jobs get says w
     after: ['q:left (on success)', 'q:right (on completion)'],
   });
   expect(await cli.run('jobs', 'graph', 'q', 'nobody')).toMatchObject({ code: 1 });
+});
+
+test('jobs graph and jobs get after an end by policy: the edges stay, and say why', async ({ task }) => {
+  const { world, queue, cli } = setup(task);
+  await world.scheduler();
+  await queue.addGraph([
+    { name: 'x', data: { fails: true }, opts: { jobId: 'a' } },
+    { name: 'x', opts: { jobId: 'later', delay: HOUR } },
+    { name: 'x', opts: { jobId: 'b', after: ['a', 'later'] } },
+    { name: 'x', opts: { jobId: 'c', after: ['b'] } },
+    { name: 'x', opts: { jobId: 'alarm', after: [{ jobId: 'later', on: 'failure' }, 'c'] } },
+  ]);
+  await world.worker();
+  await eventually(async () => (await world.fate('alarm')) !== undefined);
+  await queue.add('x', {}, { jobId: 'late', after: ['c'] });
+  const why = { b: 'q:a dead', c: 'q:b cancelled', alarm: 'q:c cancelled', late: 'q:c cancelled' };
+  for (const id of ['a', 'b', 'c', 'alarm', 'late']) {
+    const tree = (await cli.text('jobs', 'graph', 'q', id)).trimEnd().split('\n');
+    expect(tree.join('\n')).toContain('q:a [dead, as told]');
+    for (const [child, parent] of Object.entries(why)) {
+      expect(tree.join('\n')).toContain(`─ q:${child} [cancelled, parent ${parent}]`);
+    }
+  }
+  expect((await queue.getGraph('b')).get('q:b')?.after).toMatchObject([
+    { jobId: 'a', outcome: 'dead' },
+    { jobId: 'later', outcome: '' },
+  ]);
+  expect(await cli.json('jobs', 'get', 'q', 'b')).toMatchObject({
+    where: 'ended',
+    state: 'cancelled',
+    note: 'parent q:a dead',
+    after: ['q:a (dead)', 'q:later (on success)'],
+  });
+  await queue.cancel('later', { reason: 'not needed' });
+  expect(await cli.json('jobs', 'get', 'q', 'later')).toMatchObject({ note: 'not needed' });
+  // Their ids are free: what stands there now has nothing to do with it.
+  await queue.add('x', {}, { jobId: 'b', delay: HOUR });
+  await queue.pauseJob('b');
+  await queue.resumeJob('b');
+  expect(await world.stateOf('b')).toBe('scheduled');
+  expect(await cli.json('jobs', 'get', 'q', 'b')).not.toHaveProperty('after');
+  expect((await queue.getGraph('b')).get('q:b')).toMatchObject({ state: 'scheduled', after: [] });
+  await queue.add('x', {}, { jobId: 'c', after: ['b'] });
+  expect((await queue.getGraph('c')).get('q:c')?.after).toMatchObject([{ jobId: 'b', outcome: '' }]);
+  expect((await world.admin().doctor()).findings.filter(({ check }) => check === 'parents')).toEqual([]);
 });
 
 test('jobs graph after the end: outcomes, and what a cut-off fan-out hides', () => {
