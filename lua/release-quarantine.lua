@@ -49,6 +49,13 @@ local stored, problem = pcall(storePending, tag, bucket, identity, record, now)
 if not stored then return { 'BAD_RECORD', tostring(problem) } end
 countRecord(queueName, record, 1)
 redis.call('HDEL', key, identity)
+-- Those that waited were told that it is lost, and that stands; its end is for those that come.
+if string.find(redis.call('HGET', tag .. ':' .. bucket .. ':outcomes', identity) or '', '^lost|%d+|%*|') then
+  redis.call('HDEL', tag .. ':' .. bucket .. ':outcomes', identity)
+  redis.call('SADD', tag .. ':watched', identity)
+  redis.call('HSET', tag .. ':meta', 'watched', '1')
+  watch.lookAt(tag, identity, now + 1000)
+end
 flushCounts(tag)
 flushHeads(tag, now)
 return { 'OK', text, now }

@@ -29,6 +29,11 @@ do
     end
     if outcome then return outcome end
     local key = base .. identity
+    -- What was set aside has not run; what we dispatched under its id since has nothing to do with that.
+    if redis.call('HEXISTS', at .. ':quarantine', identity) == 1 then
+      local opts = redis.pcall('HGET', key, 'opts')
+      if type(opts) ~= 'string' or not string.find(opts, '"carillon":"', 1, true) then return 'lost' end
+    end
     local finished, stands = finishedOutcome(key)
     if finished then return finished end
     if stands then return 'open' end
@@ -47,13 +52,14 @@ do
     return state ~= 'pending' and state ~= 'open' and state ~= 'unknown' and state ~= 'telling' and state ~= 'schedule'
   end
 
-  -- From now on the outcome of this run is kept: it is hung on the latch as soon as BullMQ has it.
-  function parents.watch(tag, base, identity, now)
+  -- From now on the outcome of this run is kept: it is hung on the latch as soon as BullMQ has it. While it is `pending`, what
+  -- BullMQ has under its id is a stranger's.
+  local function beginToWatch(tag, base, identity, pending, now)
     -- Its name stands for a newer run than the one whose outcome was kept.
     if redis.call('HDEL', tag .. ':' .. watch.bucketOf(identity) .. ':outcomes', identity) == 1 then
       redis.call('UNLINK', tag .. ':children:' .. identity)
     end
-    if not watch.hang(tag, base .. identity, identity, now) then
+    if pending or not watch.hang(tag, base .. identity, identity, now) then
       redis.call('SADD', tag .. ':watched', identity)
       redis.call('HSET', tag .. ':meta', 'watched', '1')
       meta.watched = '1'
@@ -80,7 +86,7 @@ do
   -- Judges all edges of a new child, and begins to watch what is undecided. Returns how many are undecided, and the verdict of those
   -- that are decided (met, run, hold or cancel) with the edge that gave it.
   function parents.join(tag, base, child, entry, now)
-    local open, verdict, by = 0, 'met', nil
+    local open, verdict, by, pending = 0, 'met', nil, {}
     local weights = { met = 0, run = 1, hold = 2, cancel = 3 }
     for _, edge in ipairs(entry.e) do
       local state = parents.stateOf(tag, base, edge[1])
@@ -91,6 +97,7 @@ do
       else
         edge[3] = ''
         open = open + 1
+        pending[edge[1]] = state == 'pending'
       end
     end
     -- Of an earlier job of the id.
@@ -98,7 +105,7 @@ do
     if verdict == 'cancel' or open == 0 then return open, verdict, by end
     for _, edge in ipairs(entry.e) do
       if edge[3] == '' then
-        parents.watch(tag, base, edge[1], now)
+        beginToWatch(tag, base, edge[1], pending[edge[1]], now)
         redis.call('SADD', tag .. ':children:' .. edge[1], child)
       end
     end
@@ -185,10 +192,10 @@ do
       return 'ended'
     end
     local state = record.state
-    if verdict == 'hold' then state, record.note = STATE_PAUSED, reason
+    if verdict == 'hold' then state, record.note = STATE_PAUSED, reason .. (record.note and '; before: ' .. record.note or '')
     elseif open == 0 and state == STATE_WAITING then state = STATE_SCHEDULED end
     if verdict == 'run' or verdict == 'hold' then writeHistory(tag, now, child, record.at, verdict == 'run' and 'released' or 'held', reason) end
-    if state == record.state then return nil end
+    if state == record.state and verdict ~= 'hold' then return nil end
     local queueName = string.match(child, '^[^:]+')
     countRecord(queueName, record, -1)
     record.state = state

@@ -91,6 +91,10 @@ local function serveSchedule(tag, namespace, entry, record, now, trouble)
     elseif outcome == 'ID_TAKEN' then
       -- Only this run is set aside; the schedule goes on.
       note(run, 'quarantined', outcome)
+      -- What stands under its id ends as it likes: that is not this run's end.
+      local identity = entry.queueName .. ':' .. runIdOf(entry.id, run)
+      if redis.call('SISMEMBER', tag .. ':watched', entry.identity) == 1 then watch.lookAt(tag, identity, now) end
+      watch.latch(tag, identity, 'skipped', 'quarantined: ' .. outcome, now)
       trouble[#trouble + 1] = 'ID_TAKEN ' .. entry.queueName .. ':' .. runIdOf(entry.id, run)
     else
       problem = outcome

@@ -255,3 +255,79 @@ test('a run that our worker gives up because it was cancelled is told as cancell
   expect(await queue.cancel('parent', { reason: 'enough' })).toEqual({ where: 'worker' });
   await eventually(async () => (await world.fate('child')) === 'cancelled: parent q:parent cancelled');
 });
+
+test.for([
+  ['before its child', false],
+  ['after its child', true],
+] as const)(
+  'a parent that is set aside, because a stranger took its id %s: the policy for lost parents',
+  async ([, childFirst], { task }) => {
+    const world = new DependencyWorld(task);
+    const queue = world.queue();
+    await queue.add('x', {}, { jobId: 'p', delay: 700 });
+    if (!childFirst) await world.stock().add('x', {}, { jobId: 'p' });
+    await queue.add('x', {}, { jobId: 'held', after: ['p'] });
+    await queue.add('x', {}, { jobId: 'cancelled', after: ['p'], onParentLost: 'cancel' });
+    if (childFirst) await world.stock().add('x', {}, { jobId: 'p' });
+    // The stranger's job ends before ours is due.
+    await world.worker();
+    await eventually(() => world.started.includes('q:p'));
+    await world.scheduler();
+    await eventually(async () => (await world.fate('p'))?.startsWith('quarantined: ID_TAKEN'));
+    await eventually(async () => (await world.fate('cancelled')) === 'cancelled: parent q:p lost');
+    await eventually(async () => (await world.stateOf('held')) === 'paused');
+    expect((await queue.backend.scripts.get('q', 'held')).record?.note).toBe('parent q:p lost');
+    expect((await queue.getGraph('p')).get('q:p')).toMatchObject({
+      state: 'lost',
+      note: /quarantined: ID_TAKEN/,
+    });
+    // One that comes later is judged likewise, whatever the stranger's job did.
+    await queue.add('x', {}, { jobId: 'late', after: ['p'] });
+    expect(await world.stateOf('late')).toBe('paused');
+    // Released it runs; who was told stays as it is until somebody says otherwise.
+    await world.stock().remove('p');
+    await world.admin().releaseQuarantine('q', 'p');
+    await eventually(() => world.started.filter((id) => id === 'q:p').length === 2);
+    await queue.add('x', {}, { jobId: 'then', after: ['p'] });
+    await eventually(() => world.started.includes('q:then'));
+    expect(await world.stateOf('held')).toBe('paused');
+    await queue.resumeJob('held');
+    await eventually(() => world.started.includes('q:held'));
+    expect((await world.admin().doctor()).findings.filter(({ check }) => check === 'parents')).toEqual([]);
+  },
+);
+
+test('a parent that was set aside before anybody waited for it is lost for those who come', async ({
+  task,
+}) => {
+  const world = new DependencyWorld(task);
+  await world.scheduler();
+  const queue = world.queue();
+  await queue.add('x', {}, { jobId: 'p', delay: 300 });
+  await world.stock().add('x', {}, { jobId: 'p' });
+  await eventually(async () => (await world.fate('p'))?.startsWith('quarantined: ID_TAKEN'));
+  await queue.add('x', {}, { jobId: 'child', after: ['p'] });
+  await world.worker();
+  await eventually(() => world.started.includes('q:p'));
+  await eventually(async () => (await world.stateOf('child')) === 'paused');
+  expect(world.started).toEqual(['q:p']);
+});
+
+test('hold by policy of a child that a person paused: the reason is its note, and the person resumes it', async ({
+  task,
+}) => {
+  const world = new DependencyWorld(task);
+  await world.scheduler();
+  const queue = world.queue();
+  await queue.add('x', { fails: true }, { jobId: 'bad', delay: 500 });
+  await queue.add('x', {}, { jobId: 'child', after: ['bad'], onParentFailed: 'hold' });
+  await queue.pauseJob('child', { note: 'not today' });
+  await world.worker();
+  await eventually(async () => (await world.fate('child')) === 'held: parent q:bad dead');
+  expect((await queue.backend.scripts.get('q', 'child')).record).toMatchObject({
+    state: 'paused',
+    note: 'parent q:bad dead; before: not today',
+  });
+  await queue.resumeJob('child');
+  await eventually(() => world.started.includes('q:child'));
+});
