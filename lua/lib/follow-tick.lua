@@ -25,8 +25,9 @@ do
     local key = base .. run
     if redis.call('HEXISTS', tag .. ':latch:processed', key) == 1 then return 'succeeded' end
     if redis.call('HEXISTS', tag .. ':latch:failed', key) == 1 then return 'dead' end
-    local job = redis.pcall('HMGET', key, 'timestamp', 'finishedOn', 'returnvalue')
-    if not job.err and job[1] then
+    local job = redis.pcall('HMGET', key, 'timestamp', 'finishedOn', 'returnvalue', 'opts')
+    -- What carries no mark of ours is a stranger's job that has the run's id.
+    if not job.err and job[1] and string.find(job[4] or '', '"carillon":"', 1, true) then
       if not job[2] then return 'pending' end
       return job[3] and 'succeeded' or 'dead'
     end

@@ -106,3 +106,97 @@ test('refused: a schedule that is not there, a job, itself, a circle; deleted, i
   expect(await client.exists(keys.followers('q:a'), keys.followers('q:b'))).toBe(0);
   expect(await client.hexists(keys.jobs(bucketOf('q:b')), 'q:b')).toBe(1);
 });
+
+/** A schedule of queue `q`, and two of queue `r` that follow it, by either policy. No worker. */
+async function acrossQueues(world: DependencyWorld) {
+  await world.scheduler();
+  const [q, r] = [world.queue('q'), world.queue('r')];
+  const every = { ...EVERY, overlap: 'allow' } as const;
+  const after = [{ queue: 'q', scheduleId: 'a' }];
+  await q.schedules.upsert('a', every);
+  await r.schedules.upsert('skips', { ...every, after });
+  await r.schedules.upsert('runs', {
+    ...every,
+    after,
+    onParentFailed: 'run',
+    onParentSkipped: 'run',
+  });
+  /** What became of a tick of a follower: what and why. */
+  const fate = async (id: string, tick: number): Promise<string | undefined> => {
+    const row = (await r.schedules.get(id).runs()).find(({ scheduledFor }) => scheduledFor === tick);
+    return row && `${row.what} ${row.reason ?? ''}`.trim();
+  };
+  const skipped = async (tick: number, outcome: string): Promise<void> => {
+    await eventually(async () => (await fate('skips', tick)) === `skipped parent q:a ${outcome}`);
+    await eventually(async () => (await fate('runs', tick)) === 'dispatched');
+  };
+  return { q, r, fate, skipped };
+}
+
+/** The oldest run of `a` that stands in its queue. */
+async function queuedTick(world: DependencyWorld): Promise<number> {
+  let tick = 0;
+  await eventually(async () => {
+    const runs = (await world.queue('q').getWaiting()).map(({ id }) => Number(id?.split('@')[1]));
+    tick = Math.min(...runs);
+    return runs.length > 0;
+  });
+  return tick;
+}
+
+test('over queues: the run of another queue succeeds, is cancelled, or is removed by hand', async ({
+  task,
+}) => {
+  const world = new DependencyWorld(task);
+  const { q, fate, skipped } = await acrossQueues(world);
+  const cancelled = await queuedTick(world);
+  // Nobody has run it: those that follow wait.
+  expect(await fate('skips', cancelled)).toBeUndefined();
+  await q.cancel(`a@${cancelled}`);
+  await skipped(cancelled, 'cancelled');
+  const removed = await queuedTick(world);
+  await (await q.getJob(`a@${removed}`))?.remove();
+  await skipped(removed, 'removed');
+  const ran = await queuedTick(world);
+  await world.worker('q', 'r');
+  await eventually(() => world.started.includes(`r:skips@${ran}`));
+  expect(world.started.indexOf(`q:a@${ran}`)).toBeLessThan(world.started.indexOf(`r:skips@${ran}`));
+});
+
+test('over queues: a schedule that is paused is waited for, one that is deleted is not', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  const { q, r, skipped } = await acrossQueues(world);
+  await world.worker('q', 'r');
+  await eventually(() => world.started.some((run) => run.startsWith('r:skips@')));
+  const paused = (await q.schedules.get('a').describe())?.next ?? 0;
+  await q.schedules.get('a').pause();
+  const waiting = async () => (await r.schedules.get('skips').describe())?.waiting ?? [];
+  await eventually(
+    async () => (await waiting()).filter(({ scheduledFor }) => scheduledFor > paused).length >= 2,
+  );
+  const after = (await waiting()).at(-1)?.scheduledFor ?? 0;
+  expect(world.started).not.toContain(`r:skips@${after}`);
+  await q.schedules.get('a').resume();
+  await eventually(() =>
+    world.started.some((run) => run.startsWith('r:skips@') && Number(run.split('@')[1]) > after),
+  );
+  await q.schedules.get('a').delete();
+  const next = (await r.schedules.get('skips').describe())?.next ?? 0;
+  await skipped(next + 1000, 'cancelled');
+});
+
+test('a tick that was set aside is no run: what a stranger’s job of its id does counts for nothing', async ({
+  task,
+}) => {
+  const world = new DependencyWorld(task);
+  const { q, skipped } = await acrossQueues(world);
+  const tick = Math.ceil((Date.now() + 1500) / 1000) * 1000;
+  await world.stock('q').add('x', {}, { jobId: `a@${tick}` });
+  await world.worker('q', 'r');
+  await eventually(async () =>
+    (await q.schedules.get('a').runs()).some(
+      (row) => row.what === 'quarantined' && row.scheduledFor === tick,
+    ),
+  );
+  await skipped(tick, 'skipped');
+});
