@@ -3,7 +3,7 @@
 -- flags    allow-oom
 -- keys     1 none1 NONE T:none1; 2 none2 NONE T:none2
 -- args     1 tag text; 2 layout text; 3 base text; 4 bucket number; 5 identity text; 6 request bytes; 7 reason text
--- returns  OK "" now | ASKED "" now | STOCK_WORKER | FINISHED state | IN_FLOW | PENDING | NOT_FOUND | QUEUE_BROKEN reason | WRONG_LAYOUT
+-- returns  OK "" now | ASKED "" now | STOCK_WORKER | FINISHED state | IN_FLOW | HAS_CHILDREN | PENDING | NOT_FOUND | QUEUE_BROKEN reason | WRONG_LAYOUT
 -- cost     O(length of the queue)
 
 --- @include "clock"
@@ -27,6 +27,8 @@ if not place then return reply end
 -- BullMQ's own removal tells a flow's parent; ours would leave it waiting.
 local parentKey = rcall('HGET', queue.prefix .. jobId, 'parentKey')
 if parentKey and parentKey ~= tag .. ':latch' then return { 'IN_FLOW' } end
+-- Children that are under way would go on for nobody.
+if place == 'waiting-children' then return { 'HAS_CHILDREN' } end
 if place == 'active' then
   if not askWorker(tag, queueName, queue.prefix, jobId, 'cancel', ARGV[7], now) then return { 'STOCK_WORKER' } end
   runPlace.remember(tag, bucket, identity, request, nil, now, ANSWER_ASKED)

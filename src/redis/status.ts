@@ -147,6 +147,11 @@ const STATUS_ERRORS: Record<string, StatusError> = {
     message: 'it is a child of a BullMQ flow, whose parent waits for it',
     todo: 'Remove it by BullMQ’s job.remove(), which tells the parent.',
   },
+  HAS_CHILDREN: {
+    code: 'UNSUPPORTED',
+    message: 'it waits for its children in a BullMQ flow, which would go on without it',
+    todo: 'Remove it by BullMQ’s job.remove(), which removes them too, or end them first.',
+  },
   FENCED: {
     code: 'FENCED',
     message: 'another instance leads this bucket now',

@@ -346,6 +346,13 @@ test('a child of a BullMQ flow is left to BullMQ, whose removal tells the parent
     message: /child of a BullMQ flow/,
   });
   expect(await queue.getJobState('sum')).toBe('waiting-children');
+  // Its children would go on for nobody.
+  await expect(queue.cancel('sum')).rejects.toMatchObject({ code: 'UNSUPPORTED', message: /children/ });
+  await expect(queue.pauseJob('sum')).rejects.toMatchObject({ code: 'CONFLICT' });
+  await expect(queue.changeDelay('sum', 5)).rejects.toMatchObject({ code: 'CONFLICT' });
+  expect(await queue.updateJob('sum', { data: 1 })).toEqual({ where: 'queue' });
+  expect(await queue.getJobState('sum')).toBe('waiting-children');
   await (await queue.getJob('part'))?.remove();
   expect(await queue.getJobState('sum')).toBe('waiting');
+  expect(await queue.cancel('sum')).toEqual({ where: 'queue' });
 });
