@@ -23,9 +23,9 @@ export type {
   ChangedJob,
   ChangedJobs,
   ChangeJobsOptions,
-  JobFilter,
   JobVerb,
 } from './client/job-control-many.js';
+export type { JobFilter } from './client/job-filter.js';
 export type { GraphNodeInfo } from './client/job-graph.js';
 export type { JobOptions } from './client/job-options.js';
 export type { ParentJob, ParentOptions } from './client/job-parents.js';

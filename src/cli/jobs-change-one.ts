@@ -18,20 +18,36 @@ export function timeOf({ delay, at }: { delay?: string; at?: string }): Pick<Job
   return at === undefined ? {} : { at: instantArgument(at, 'at') };
 }
 
+/** How a change is told: the verb, and what it made of a job. A worker is only asked: its run may still end well. */
+export interface ChangeWords {
+  verb: string;
+  done: string;
+}
+
 /** One change of one job; what it is afterwards is printed. */
 export async function changeJob(
   command: Command,
   queue: string,
   id: string,
-  done: string,
+  { verb, done }: ChangeWords,
   make: (queue: Queue) => Promise<ControlResult | undefined>,
 ): Promise<void> {
   const settings = settingsOf(command);
-  const after = await withKnownQueue(settings, queue, async (q) => {
-    await make(q);
-    return describeJob(q, id);
+  const [result, after] = await withKnownQueue(settings, queue, async (q) => {
+    return [await make(q), await describeJob(q, id)] as const;
   });
-  if (settings.json) return printJson({ queue, id, done, job: after ?? null });
+  const asked = result?.where === 'worker';
+  if (settings.json) {
+    const where = result?.where;
+    return printJson({
+      queue,
+      id,
+      done: asked ? 'asked' : done,
+      ...(where && { where }),
+      job: after ?? null,
+    });
+  }
+  if (asked) return printLine(`asked the worker to ${verb} ${plain(id)} in ${queue}; it may end first`);
   const due = after?.where === 'timers' && after.state === 'scheduled' ? `, due ${after.due}` : '';
   printLine(`${done} ${plain(id)} in ${queue}${due}`);
 }

@@ -66,7 +66,7 @@ export function addJobs(program: Command): void {
     .command('promote <queue> <id>')
     .description('put a waiting job into its queue now')
     .action((queue: string, id: string, _options, command: Command) =>
-      changeJob(command, queue, id, 'promoted', async (q) => {
+      changeJob(command, queue, id, { verb: 'promote', done: 'promoted' }, async (q) => {
         const job = await q.getJob(id);
         if (job === undefined) throw notFound(queue, id);
         await job.promote();

@@ -119,6 +119,11 @@ export class JobControl {
     }
   }
 
+  /** @throws CarillonError as `update` does for any job */
+  checkChange(change: JobChange<unknown, string>): void {
+    checkChange(change, this.maxPayload);
+  }
+
   async #queuedOptions(jobId: string): Promise<StoredOptions> {
     const { client } = this.backend.shard;
     const [text, priority] = await client.hmget(this.backend.toKey(jobId), 'opts', 'priority');
@@ -180,7 +185,8 @@ function requestOf(options: EditOptions): string {
   return options.requestId === undefined ? newRequestId() : checkRequestId(options.requestId);
 }
 
-function checkText(field: string, value: unknown): string {
+/** What is written beside a job for people. @throws CarillonError INVALID_OPTION */
+export function checkText(field: string, value: unknown): string {
   if (value === undefined) return '';
   if (typeof value !== 'string' || value.length > LONGEST_NOTE || !value.isWellFormed()) {
     refuse(field, value, `must be a text of at most ${LONGEST_NOTE} characters`, 'Give a short text.');

@@ -28,13 +28,8 @@ import { Gates, QueueGate } from './gates.js';
 import { type AddedNode, type GraphJob, Graphs } from './graph.js';
 import type { JobChange } from './job-change.js';
 import { type ControlResult, type EditOptions, JobControl } from './job-control.js';
-import {
-  type ChangedJobs,
-  type ChangeJobsOptions,
-  type JobFilter,
-  type JobVerb,
-  ManyJobs,
-} from './job-control-many.js';
+import { type ChangedJobs, type ChangeJobsOptions, type JobVerb, ManyJobs } from './job-control-many.js';
+import type { JobFilter } from './job-filter.js';
 import { type GraphNodeInfo, readGraph } from './job-graph.js';
 import { checkDefaultOptions, type JobOptions } from './job-options.js';
 import type { JobSchedulerJson, JobSchedulerOptions } from './job-scheduler-form.js';
@@ -348,7 +343,8 @@ export class Queue<
   }
 
   /**
-   * Cancels, pauses, resumes or reschedules all one-time jobs that a filter means, wherever they are, in slices.
+   * Cancels, pauses, resumes, reschedules or updates all one-time jobs that a filter means, wherever they are, in slices.
+   * Runs of schedules and jobs of plain BullMQ are meant only by `ids`; an id that is not met is answered with a problem.
    * @param options.dryRun tells which, and changes nothing.
    * @returns each job with what was done, or why not.
    * @throws CarillonError INVALID_OPTION, REDIS_UNAVAILABLE; a job's own refusal stands with it.

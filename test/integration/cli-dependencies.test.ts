@@ -1,8 +1,10 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { treeOf } from '../../src/cli/jobs-graph.js';
 import type { GraphNodeInfo } from '../../src/client/job-graph.js';
+import { Worker } from '../../src/index.js';
 import { DependencyWorld } from '../support/dependency-world.js';
 import { eventually } from '../support/eventually.js';
+import { sharedRedisUrl } from '../support/namespace.js';
 import { InProcessCli } from './cli-in-process.js';
 
 const HOUR = 3_600_000;
@@ -152,4 +154,56 @@ test('jobs update: name, payload and options of a job in its queue', async ({ ta
   );
   expect(text).toContain('updated a in q');
   expect(await queue.getJob('a')).toMatchObject({ name: 'y', data: { v: 2 }, opts: { attempts: 4 } });
+});
+
+test('jobs update by filter: shown, then the same change to each', async ({ task }) => {
+  const { queue, cli } = setup(task);
+  for (const [id, name] of [
+    ['a', 'old'],
+    ['b', 'old'],
+    ['c', 'other'],
+  ] as const)
+    await queue.add(name, {}, { jobId: id, delay: HOUR, attempts: 2 });
+  const args = ['jobs', 'update', 'q', '--of-name', 'old', '--name', 'new', '--opts', '{"priority":3}'];
+  const dry = await cli.json(...args, '--dry-run');
+  expect(dry).toMatchObject({ applied: false, jobs: [{ id: 'a' }, { id: 'b' }] });
+  expect((await queue.getJob('a'))?.name).toBe('old');
+  expect(await cli.text(...args, '--yes')).toContain('updated 2 jobs of q');
+  for (const id of ['a', 'b'])
+    expect(await queue.getJob(id)).toMatchObject({ name: 'new', opts: { priority: 3, attempts: 2 } });
+  expect((await queue.getJob('c'))?.name).toBe('other');
+  expect((await cli.run('jobs', 'update', 'q', '--name', 'new')).code).toBe(2);
+  expect((await cli.run('jobs', 'update', 'q', 'a', '--of-name', 'x', '--name', 'y')).code).toBe(2);
+});
+
+test('a worker that runs a job is asked: the command line says no more than that', async ({ task }) => {
+  const { world, queue, cli } = setup(task);
+  let end = () => {};
+  const ended = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  const handlers = { x: { effects: 'idempotent' as const, handle: () => ended } };
+  const worker = new Worker('q', handlers, {
+    connection: sharedRedisUrl(),
+    prefix: world.prefix,
+    concurrency: 2,
+  });
+  worker.on('error', () => undefined);
+  onTestFinished(async () => {
+    end();
+    await worker.close();
+  });
+  for (const jobId of ['a', 'b']) await queue.add('x', {}, { jobId });
+  await eventually(async () => (await queue.getActiveCount()) === 2);
+  // A run can be asked once its worker has claimed it.
+  await eventually(async () => (await cli.run('jobs', 'cancel', 'q', 'a')).code === 0);
+  expect(await cli.text('jobs', 'cancel', 'q', 'a')).toMatch(/^asked the worker to cancel a in q/);
+  expect(await cli.json('jobs', 'cancel', 'q', 'a')).toMatchObject({ done: 'asked', where: 'worker' });
+  const some = await cli.text('jobs', 'cancel', 'q', '--state', 'running', '--yes');
+  expect(some).toContain('asked the workers to cancel 2 jobs of q');
+  expect(some).not.toContain('cancelled');
+  end();
+  await eventually(async () => (await queue.getCompletedCount()) === 2);
+  await queue.add('x', {}, { jobId: 'later', delay: HOUR });
+  expect(await cli.json('jobs', 'pause', 'q', 'later')).toMatchObject({ done: 'paused', where: 'timers' });
 });

@@ -1,6 +1,6 @@
-import { FlowProducer, Worker } from 'bullmq';
+import { Queue as BullQueue, FlowProducer, Worker } from 'bullmq';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Queue } from '../../src/index.js';
+import type { JobFilter, Queue } from '../../src/index.js';
 import { DependencyWorld } from '../support/dependency-world.js';
 import { eventually } from '../support/eventually.js';
 import { sharedRedisUrl } from '../support/namespace.js';
@@ -263,6 +263,103 @@ test('by filter: a dry run changes nothing; then in slices, wherever they are', 
   });
   await expect(queue.changeJobs('reschedule', {})).rejects.toMatchObject({ field: 'delay' });
 });
+
+test('by filter: the same update of each, with a dry run', async ({ task }) => {
+  const world = new DependencyWorld(task);
+  const queue = world.queue();
+  for (const [jobId, delay] of [
+    ['a', HOUR],
+    ['b', 0],
+    ['c', HOUR],
+  ] as const)
+    await queue.add(jobId === 'c' ? 'other' : 'x', {}, { jobId, delay, attempts: 2 });
+  const options = { change: { data: { v: 2 }, opts: { priority: 4 } } };
+  const dry = await queue.changeJobs('update', { name: 'x' }, { ...options, dryRun: true });
+  expect(dry.jobs.map(({ id, done }) => [id, done]).sort()).toEqual([
+    ['a', false],
+    ['b', false],
+  ]);
+  expect((await queue.getJob('a'))?.data).toEqual({});
+  const { jobs } = await queue.changeJobs('update', { name: 'x' }, options);
+  expect(jobs.every(({ done }) => done)).toBe(true);
+  for (const id of ['a', 'b'])
+    expect(await queue.getJob(id)).toMatchObject({ data: { v: 2 }, opts: { priority: 4, attempts: 2 } });
+  expect((await queue.getJob('c'))?.data).toEqual({});
+});
+
+test('by filter: one-time jobs of ours only, unless ids name others; ids that are not met are answered', async ({
+  task,
+}) => {
+  const world = new DependencyWorld(task);
+  await world.scheduler();
+  const queue = world.queue();
+  await queue.add('x', {}, { jobId: 'due', delay: 300 });
+  await queue.add('x', {}, { jobId: 'ours' });
+  await queue.schedules.upsert('s', { every: '1h', anchor: 0, missed: 'skip' }, { name: 'x' });
+  const { runId = '' } = await queue.schedules.get('s').trigger();
+  const plain = new BullQueue('q', { prefix: world.prefix, connection: connectionOf() });
+  onTestFinished(() => plain.close());
+  await plain.add('x', {}, { jobId: 'plain' });
+  await eventually(async () => (await queue.getWaitingCount()) === 4);
+  const meant = async (filter: JobFilter) =>
+    (await queue.changeJobs('cancel', filter, { dryRun: true })).jobs.map(({ id }) => id).sort();
+  expect(await meant({ name: 'x' })).toEqual(['due', 'ours']);
+  expect(await meant({})).toEqual(['due', 'ours']);
+  const ids = ['due', 'plain', runId];
+  expect(await meant({ ids })).toEqual([...ids].sort());
+  const { jobs } = await queue.changeJobs('cancel', {
+    ids: ['plain', 'nobody', 'ours'],
+    states: ['dispatched'],
+  });
+  expect(jobs).toContainEqual({
+    id: 'nobody',
+    name: '',
+    state: 'unknown',
+    done: false,
+    problem: expect.stringContaining('nobody knows'),
+  });
+  expect(jobs.filter(({ done }) => done).map(({ id }) => id)).toEqual(
+    expect.arrayContaining(['ours', 'plain']),
+  );
+  const [elsewhere] = (await queue.changeJobs('pause', { ids: ['due'], states: ['scheduled'] })).jobs;
+  expect(elsewhere).toMatchObject({ id: 'due', done: false, problem: expect.stringContaining('waiting') });
+});
+
+test.for([
+  [{ name: 5 }, 'filter.name'],
+  [{ name: '' }, 'filter.name'],
+  [{ text: 5 }, 'filter.text'],
+  [{ ids: 'abc' }, 'filter.ids'],
+  [{ ids: [5] }, 'filter.ids'],
+  [{ states: 'scheduled' }, 'filter.states'],
+  [{ queue: 'q' }, 'filter.queue'],
+  ['x', 'filter'],
+] as const)('a filter that is none is refused: %o', async ([filter, field], { task }) => {
+  const queue = new DependencyWorld(task).queue();
+  await queue.add('x', {}, { jobId: 'a' });
+  await expect(queue.changeJobs('cancel', filter as never)).rejects.toMatchObject({
+    code: 'INVALID_OPTION',
+    field,
+  });
+  expect(await queue.getWaitingCount()).toBe(1);
+});
+
+test.for([
+  ['update', {}, 'change'],
+  ['update', { change: {} }, 'change'],
+  ['update', { change: { priority: 1 } }, 'change.priority'],
+  ['cancel', { delay: 5 }, 'delay'],
+  ['resume', { note: 'x' }, 'note'],
+  ['pause', { note: 5 }, 'note'],
+  ['reschedule', { delay: 'soon' }, 'delay'],
+  ['cancel', { dryRun: 'yes' }, 'dryRun'],
+] as const)(
+  'options that mean nothing for the verb are refused: %s %o',
+  async ([verb, options, field], { task }) => {
+    const queue = new DependencyWorld(task).queue();
+    await expect(queue.changeJobs(verb, {}, options as never)).rejects.toMatchObject({ field });
+  },
+);
 
 test('B56 a job that fell due while it was paused runs once when it is resumed, also after a new scheduler', async ({
   task,
