@@ -15,12 +15,14 @@ function firstCells(text: string): string[] {
   return [...text.matchAll(/^\| `([^`]+)` +\|/gm)].map(([, cell]) => cell as string);
 }
 
+/** Commands that do something by themselves: one with others below it may too, and commander tells only by this field. */
 function leaves(command: Command, path: string[] = []): string[] {
   return command.commands
     .filter((child) => child.name() !== 'help')
     .flatMap((child) => {
       const here = [...path, child.name()];
-      return child.commands.length > 0 ? leaves(child, here) : [here.join(' ')];
+      const { _actionHandler: acts } = child as unknown as { _actionHandler: unknown };
+      return [...(acts ? [here.join(' ')] : []), ...leaves(child, here)];
     });
 }
 
