@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseDuration } from '../domain/durations.js';
 import { parseInstant } from '../domain/instant.js';
+import { JsonText } from '../queue/payload.js';
 import { refuseArgument } from './failure.js';
 
 /** A duration of the command line: `5m`, or digits for ms. @throws CarillonError INVALID_DURATION */
@@ -38,12 +39,12 @@ export function objectArgument(text: string, field: string): Record<string, unkn
   return refuseArgument(field, text, 'must be a JSON object', `Write --${field} '{"attempts":3}'.`);
 }
 
-/** A payload from `--data` or from the file of `--data-file`; `-` is standard input. */
-export function dataArgument(options: { data?: string; dataFile?: string }): unknown {
+/** A payload from `--data` or from the file of `--data-file`, as it is written; `-` is standard input. */
+export function dataArgument(options: { data?: string; dataFile?: string }): JsonText | undefined {
   if (options.data !== undefined && options.dataFile !== undefined) {
     refuseArgument('data', options.data, 'and data-file exclude each other', 'Give one of them.');
   }
-  if (options.data !== undefined) return jsonArgument(options.data, 'data');
+  if (options.data !== undefined) return jsonText(options.data, 'data');
   if (options.dataFile === undefined) return undefined;
   let text: string;
   try {
@@ -57,5 +58,10 @@ export function dataArgument(options: { data?: string; dataFile?: string }): unk
       'Give the path of a JSON file.',
     );
   }
-  return jsonArgument(text, 'data-file');
+  return jsonText(text, 'data-file');
+}
+
+function jsonText(text: string, field: string): JsonText {
+  jsonArgument(text, field);
+  return new JsonText(text.trim());
 }

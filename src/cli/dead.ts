@@ -1,11 +1,10 @@
 import type { Command } from 'commander';
-import type { DeadFilter } from '../client/dead-letters.js';
+import type { DeadFilter, DeadLetterDetails, RequeueEdit } from '../client/dead-letters.js';
 import type { DeadReason } from '../domain/dead-reason.js';
 import { dataArgument, instantArgument, integerArgument } from './arguments.js';
 import { confirmed } from './confirm.js';
 import { withKnownQueue } from './connect.js';
 import { refuseArgument, usageError } from './failure.js';
-import { repeatsOf } from './job-description.js';
 import { away, plain, printJson, printLine, printTable, remark, utc } from './output.js';
 import { settingsOf } from './settings.js';
 
@@ -27,6 +26,8 @@ interface ChangeFlags extends FilterFlags {
 
 const REQUEUE_HELP = `
 It goes back into its queue with all its attempts; its payload stays as it is, byte for byte, unless --data gives another.
+Then its checkpoint, which was the old payload's, goes, unless --keep-checkpoint says otherwise. What run.once and
+claimEffect noted under its idempotency key stays.
 
 Examples:
   carillon dead requeue emails order-5
@@ -52,6 +53,7 @@ export function addDead(program: Command): void {
     .option('--all', 'all dead letters of the queue')
     .option('--data <json>', 'another payload; with an id')
     .option('--data-file <path>', 'another payload from a file; - is standard input')
+    .option('--keep-checkpoint', 'its next attempt goes on from the checkpoint in spite of another payload')
     .option('--rate <count>', 'at most so many a second')
     .option('--limit <count>', 'at most so many')
     .option('--dry-run', 'show which, and change nothing')
@@ -97,7 +99,7 @@ async function list(queue: string, flags: FilterFlags, command: Command): Promis
   const letters = await withKnownQueue(settings, queue, (q) => q.dead.list(filterOf(flags), { limit }));
   if (settings.json) return printJson({ queue, dead: letters });
   await printTable(
-    ['id', 'name', 'died', '', 'reason', 'attempts', 'error'],
+    ['id', 'name', 'died', '', 'reason', 'attempts', 'repeats', 'error'],
     letters.map((letter) => [
       letter.id,
       letter.name,
@@ -105,7 +107,8 @@ async function list(queue: string, flags: FilterFlags, command: Command): Promis
       away(letter.diedAt),
       letter.reason,
       String(letter.attempts),
-      letter.error.split('\n', 1)[0]?.slice(0, 80) ?? '',
+      letter.repeats,
+      firstLine(letter.error),
     ]),
   );
   if (letters.length === 0) remark('no dead letters');
@@ -114,45 +117,64 @@ async function list(queue: string, flags: FilterFlags, command: Command): Promis
 
 async function show(queue: string, id: string, _flags: unknown, command: Command): Promise<void> {
   const settings = settingsOf(command);
-  const { letter, repeats } = await withKnownQueue(settings, queue, async (q) => {
-    const letter = await q.dead.get(id);
-    return { letter, repeats: await repeatsOf(q, letter.name) };
-  });
-  if (settings.json) return printJson({ ...letter, repeats });
-  const { errors, logs, source, diedAt, startedAt, ...rest } = letter;
+  const letter = await withKnownQueue(settings, queue, (q) => q.dead.get(id));
+  if (settings.json) return printJson(letter);
+  const { errors, logs, earlier, source, diedAt, startedAt, ...rest } = letter;
+  const { starts, stalls, requeued, worker, token, checkpoint, ...own } = rest;
   const lines = {
-    ...rest,
-    repeats,
+    ...own,
     source: `${source.kind} ${source.id}, due ${utc(source.scheduledFor)}`,
     started: startedAt === undefined ? undefined : utc(startedAt),
     died: utc(diedAt),
+    starts: `${starts}, stalls ${stalls}, requeued ${requeued}`,
+    worker: worker && `${worker.id} on ${worker.host}, pid ${worker.pid}, token ${token}`,
+    checkpoint,
   };
   for (const [field, value] of Object.entries(lines)) {
     if (value === undefined) continue;
     printLine(
-      `${field.padEnd(10)}${typeof value === 'object' ? JSON.stringify(value) : plain(String(value))}`,
+      `${field.padEnd(12)}${typeof value === 'object' ? JSON.stringify(value) : plain(String(value))}`,
     );
   }
   errors.forEach((error, index) => {
     printLine(index === 0 ? 'the last attempt:' : 'the one before:');
     for (const line of error.split('\n')) printLine(`  ${plain(line)}`);
   });
-  for (const line of logs) printLine(`log       ${plain(line)}`);
+  for (const death of earlier) {
+    const line = `${utc(death.diedAt)} of ${death.reason} (${death.attempts}): ${firstLine(death.error)}`;
+    printLine(`died before ${plain(line)}`);
+  }
+  for (const line of logs) printLine(`log         ${plain(line)}`);
+}
+
+function firstLine(error: string): string {
+  return error.split('\n', 1)[0]?.slice(0, 80) ?? '';
 }
 
 async function requeue(
   queue: string,
   id: string | undefined,
-  flags: ChangeFlags & { data?: string; dataFile?: string; rate?: string },
+  flags: ChangeFlags & { data?: string; dataFile?: string; keepCheckpoint?: boolean; rate?: string },
   command: Command,
 ): Promise<void> {
   const data = dataArgument(flags);
   const rate = flags.rate === undefined ? undefined : integerArgument(flags.rate, 'rate', 1, 1_000_000);
-  if (id === undefined && data !== undefined)
-    refuseArgument('data', flags.data, 'needs an id', 'Name the one to edit.');
+  for (const field of ['data', 'dataFile', 'keepCheckpoint'] as const) {
+    if (id !== undefined || flags[field] === undefined) continue;
+    const flag = { data: 'data', dataFile: 'data-file', keepCheckpoint: 'keep-checkpoint' }[field];
+    refuseArgument(flag, flags[field], 'needs an id', 'Name the one to edit.');
+  }
+  const edit: RequeueEdit = {
+    ...(data === undefined ? {} : { data }),
+    ...(flags.keepCheckpoint === undefined ? {} : { keepCheckpoint: flags.keepCheckpoint }),
+  };
   await change('requeue', 'requeued', queue, id, flags, command, {
-    // The flag's own text: digits and empty lists stay as they are written.
-    one: (q, one) => q.dead.requeue(one, flags.data === undefined ? { data } : { dataText: flags.data }),
+    one: (q, one) => q.dead.requeue(one, edit),
+    preview(letter) {
+      const kept = data === undefined || flags.keepCheckpoint === true;
+      const checkpoint = letter.checkpoint === undefined ? '' : `, checkpoint ${kept ? 'kept' : 'dropped'}`;
+      return `payload ${data === undefined ? 'as it is' : data.text}${checkpoint}`;
+    },
     many: (q, filter, options) =>
       q.dead.requeueAll(filter, { ...options, ...(rate === undefined ? {} : { rate }) }),
   });
@@ -166,6 +188,7 @@ async function discard(
 ): Promise<void> {
   await change('discard', 'discarded', queue, id, flags, command, {
     one: (q, one) => q.dead.discard(one),
+    preview: () => undefined,
     many: (q, filter, options) => q.dead.discardAll(filter, options),
   });
 }
@@ -181,6 +204,8 @@ async function change(
   command: Command,
   act: {
     one: (queue: Queue, id: string) => Promise<void>;
+    /** What a dry run tells of one besides who it is. */
+    preview: (letter: DeadLetterDetails) => string | undefined;
     many: (
       queue: Queue,
       filter: DeadFilter,
@@ -195,9 +220,17 @@ async function change(
   const limit =
     flags.limit === undefined ? {} : { limit: integerArgument(flags.limit, 'limit', 1, 1_000_000) };
   if (id !== undefined) {
-    if (flags.dryRun === true) throw usageError('--dry-run is for a filter');
-    await withKnownQueue(settings, queue, (q) => act.one(q, id));
-    if (settings.json) return printJson({ queue, [done]: [id], skipped: [] });
+    const applied = flags.dryRun !== true;
+    const letter = await withKnownQueue(settings, queue, async (q) =>
+      applied ? act.one(q, id) : q.dead.get(id),
+    );
+    if (settings.json) return printJson({ queue, applied, [done]: [id], skipped: [] });
+    if (letter !== undefined) {
+      printLine(`  ${plain(`${id}  ${letter.name}  ${letter.reason}  ${firstLine(letter.error)}`)}`);
+      const more = act.preview(letter);
+      if (more !== undefined) printLine(`  ${plain(more)}`);
+      return printLine(`would have ${done} 1 in ${queue}`);
+    }
     return printLine(`${done} ${plain(id)} in ${queue}`);
   }
   const { applied, changed, skipped } = await withKnownQueue(settings, queue, async (q) => {

@@ -45,7 +45,7 @@ export interface JobDescription {
 const ENDS = ['ended', 'fired', 'cancelled', 'replaced', 'deleted', 'expired'];
 
 /** What repeats of a job's runs do, by what its handler said last. */
-export async function repeatsOf(queue: Queue, name: string): Promise<string> {
+async function repeatsOf(queue: Queue, name: string): Promise<string> {
   const [effects] = await new WorkerRegistry(queue.backend.shard).effectsOf(queue.name, [name]);
   return repeatWords(effects);
 }

@@ -47,13 +47,14 @@ export function treeOf(nodes: ReadonlyMap<string, GraphNodeInfo>, asked: string)
   return lines;
 }
 
-function describe({ state, scheduledFor, note, after }: GraphNodeInfo): string {
+function describe({ state, scheduledFor, note, after, repeats }: GraphNodeInfo): string {
   const waits = state === 'waiting' || state === 'paused';
   const open = waits ? after.filter(({ outcome }) => outcome === '') : [];
   const parts = [
     open.length > 0 ? `${state} for ${open.length} of ${after.length}` : state,
     ...(scheduledFor === undefined || state === 'waiting' ? [] : [`due ${away(scheduledFor)}`]),
     ...(note === undefined ? [] : [plain(note)]),
+    ...(repeats === undefined ? [] : [repeats.startsWith('may') ? repeats : `repeats ${repeats}`]),
   ];
   return `[${parts.join(', ')}]`;
 }

@@ -7,7 +7,6 @@ import type { PreviewedTime } from '../domain/preview.js';
 import type { ScheduleRun } from '../redis/record.js';
 import { integerArgument } from './arguments.js';
 import { withKnownQueue } from './connect.js';
-import { repeatsOf } from './job-description.js';
 import { away, plain, printJson, printLine, printTable, remark, utc } from './output.js';
 import { retriesOf } from './retries-text.js';
 import { timingText } from './schedule-timing.js';
@@ -33,18 +32,14 @@ export function addDescribe(schedules: Command): void {
 
 async function describe(queue: string, id: string, _flags: object, command: Command): Promise<void> {
   const settings = settingsOf(command);
-  const { found, repeats } = await withKnownQueue(settings, queue, async (q) => {
-    const found = await q.schedules.get(id).describe();
-    return { found, repeats: found === undefined ? '' : await repeatsOf(q, found.template.name) };
-  });
+  const found = await withKnownQueue(settings, queue, (q) => q.schedules.get(id).describe());
   if (found === undefined) throw scheduleNotFound(queue, id);
-  if (settings.json) return printJson({ queue, ...found, repeats });
-  for (const [field, value] of linesOf(queue, found, repeats))
-    printLine(`${field.padEnd(14)}${plain(value)}`);
+  if (settings.json) return printJson({ queue, ...found });
+  for (const [field, value] of linesOf(queue, found)) printLine(`${field.padEnd(14)}${plain(value)}`);
 }
 
 /** What is printed: a word before each first line of a kind, none before the lines that go on. */
-function linesOf(queue: string, found: ScheduleDescription, repeats: string): [string, string][] {
+function linesOf(queue: string, found: ScheduleDescription): [string, string][] {
   const { definition, template, words, lateness } = found;
   const lines: [string, string[]][] = [
     ['queue', [queue]],
@@ -56,7 +51,7 @@ function linesOf(queue: string, found: ScheduleDescription, repeats: string): [s
     ['tags', definition.tags === undefined ? [] : [definition.tags.join(', ')]],
     ['each run', [`${template.name} ${JSON.stringify(template.data)} ${JSON.stringify(template.opts)}`]],
     ['retries', [retriesOf(template.opts)]],
-    ['repeats', [repeats]],
+    ['repeats', [found.repeats]],
     ['fired', [`${found.count} ${found.count === 1 ? 'time' : 'times'}, last tick ${utc(found.last)}`]],
     ['troubles', troublesOf(found)],
     ['open runs', runsText(found.id, found.open)],

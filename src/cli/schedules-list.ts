@@ -35,7 +35,7 @@ async function list(queue: string | undefined, flags: ListFlags, command: Comman
     }));
     return printJson({ schedules, cursor: page.cursor ?? null });
   }
-  await printTable(['queue', 'id', 'state', 'when', 'next', '', 'note'], page.items.map(row));
+  await printTable(['queue', 'id', 'state', 'when', 'next', '', 'repeats', 'note'], page.items.map(row));
   if (page.items.length === 0) remark('there are no such schedules');
   if (page.cursor !== undefined) remark(`there is more: --cursor ${page.cursor}`);
 }
@@ -54,5 +54,6 @@ function listingOf(queue: string | undefined, flags: ListFlags): JobListOptions 
 
 function row(job: ListedJob): string[] {
   const when = job.definition === undefined ? '?' : timingText(job.definition);
-  return [job.queue, job.id, job.state, when, utc(job.scheduledFor), away(job.scheduledFor), job.note ?? ''];
+  const next = [utc(job.scheduledFor), away(job.scheduledFor)];
+  return [job.queue, job.id, job.state, when, ...next, job.repeats ?? '', job.note ?? ''];
 }

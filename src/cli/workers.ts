@@ -6,7 +6,7 @@ import { settingsOf } from './settings.js';
 
 const DRAIN_HELP = `
 It finishes the runs that it has and takes no more, but keeps running: before a deployment, say. SIGTERM does the same
-and ends it. --undo lets it take runs again; so does a restart.
+and ends it. The beginning of its id will do, where no other worker's begins so. --undo lets it take runs again; so does a restart.
 
 Examples:
   carillon workers drain 1c9d2e --note 'new kernel'
@@ -54,12 +54,16 @@ async function list(queue: string | undefined, _flags: unknown, command: Command
   if (rows.length === 0) remark('no worker of Carillon lives; those of BullMQ alone are not seen here');
 }
 
-async function drain(id: string, flags: { note?: string; undo?: boolean }, command: Command): Promise<void> {
+async function drain(
+  given: string,
+  flags: { note?: string; undo?: boolean },
+  command: Command,
+): Promise<void> {
   const settings = settingsOf(command);
   const asked = flags.undo !== true;
-  await withShard(settings, (shard) => {
+  const id = await withShard(settings, (shard) => {
     const registry = new WorkerRegistry(shard);
-    return asked ? registry.drain(id, flags.note ?? '') : registry.endDrain(id);
+    return asked ? registry.drain(given, flags.note ?? '') : registry.endDrain(given);
   });
   if (settings.json) return printJson({ id, draining: asked });
   printLine(

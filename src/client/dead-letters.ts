@@ -7,7 +7,7 @@ import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { jobIdOfRun } from '../domain/ids.js';
 import { type Instant, parseInstant } from '../domain/instant.js';
 import type { Job } from '../queue/job.js';
-import { encodeData } from '../queue/payload.js';
+import { encodeData, JsonText } from '../queue/payload.js';
 import type { DeadScripts, EarlierDeath } from '../redis/dead-scripts.js';
 import type { WorkerRegistry } from '../redis/worker-registry.js';
 
@@ -270,12 +270,11 @@ export class DeadLetters {
     if (dataText === undefined) return data === undefined ? undefined : encodeData(data, this.maxPayload);
     if (data !== undefined) refuse('dataText', dataText, 'and data exclude each other', 'Give one of them.');
     try {
-      encodeData(JSON.parse(dataText), this.maxPayload);
+      return encodeData(new JsonText(dataText), this.maxPayload);
     } catch (error) {
       if (isCarillonError(error)) throw error;
-      refuse('dataText', dataText, 'is no JSON', 'Give the payload as JSON text.');
+      return refuse('dataText', dataText, 'is no JSON', 'Give the payload as JSON text.');
     }
-    return dataText;
   }
 
   async #dead(id: string): Promise<Job> {

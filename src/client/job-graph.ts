@@ -1,11 +1,17 @@
+import { repeatWords } from '../domain/effects.js';
 import { identityOf, splitIdentity } from '../domain/ids.js';
 import type { ParentFound, ParentScripts } from '../redis/parent-scripts.js';
 import type { ParentCondition } from '../redis/submit-batch.js';
+import type { WorkerRegistry } from '../redis/worker-registry.js';
 
 /** A job of a graph, as far as it is known: a parent's outcome is kept for an hour after it ended. */
 export interface GraphNodeInfo {
   queue: string;
   jobId: string;
+  /** Its job name, while its record or its run is kept. */
+  name?: string;
+  /** What repeats of its run do, by what its handler says. */
+  repeats?: string;
   /**
    * The state of its record while it is in the timers; `dispatched` or `running` in BullMQ; its outcome afterwards
    * (succeeded, dead, cancelled, skipped, removed, lost); `unknown` when it is forgotten.
@@ -26,6 +32,8 @@ export interface GraphNodeInfo {
 /** What is read around a job at most. */
 const MOST_NODES = 1000;
 const CHILDREN = 200;
+/** States of runs that BullMQ has and that run, or may be put back. */
+const RUNS: ReadonlySet<string> = new Set(['dispatched', 'running', 'dead']);
 
 /**
  * All jobs that hang together with one: those it waits for, those that wait for it, and so on, in the order of finding.
@@ -33,6 +41,7 @@ const CHILDREN = 200;
  */
 export async function readGraph(
   scripts: ParentScripts,
+  workers: WorkerRegistry,
   queue: string,
   jobId: string,
 ): Promise<Map<string, GraphNodeInfo>> {
@@ -52,7 +61,31 @@ export async function readGraph(
     }
     layer = next;
   }
+  await tellRepeats(nodes, scripts, workers);
   return nodes;
+}
+
+/** Of those that may run yet, or again: dead ones too. */
+async function tellRepeats(
+  nodes: ReadonlyMap<string, GraphNodeInfo>,
+  scripts: ParentScripts,
+  workers: WorkerRegistry,
+): Promise<void> {
+  const inBullmq = [...nodes].filter(([, node]) => RUNS.has(node.state)).map(([identity]) => identity);
+  for (const [identity, name] of await scripts.namesOf(inBullmq)) {
+    Object.assign(nodes.get(identity) as GraphNodeInfo, { name });
+  }
+  const named = [...nodes.values()].filter(({ name }) => name !== undefined);
+  for (const queue of new Set(named.map((node) => node.queue))) {
+    const own = named.filter((node) => node.queue === queue);
+    const effects = await workers.effectsOf(
+      queue,
+      own.map(({ name }) => name as string),
+    );
+    own.forEach((node, i) => {
+      node.repeats = repeatWords(effects[i]);
+    });
+  }
 }
 
 function infoOf(found: ParentFound): GraphNodeInfo {
@@ -64,6 +97,7 @@ function infoOf(found: ParentFound): GraphNodeInfo {
   return {
     queue,
     jobId,
+    ...(inTimers ? { name: record.name } : {}),
     state: inTimers ? record.state : (words[found.state] ?? found.state),
     ...(record?.kind === 'job' ? { scheduledFor: record.at } : {}),
     ...(note === '' ? {} : { note }),

@@ -3,6 +3,7 @@ import { refuse } from '../config/check.js';
 import type { DurabilityOptions } from '../config/durability-options.js';
 import { resolveQueueOptions, type TimerOptions } from '../config/queue-options.js';
 import type { Duration } from '../domain/durations.js';
+import { repeatWords } from '../domain/effects.js';
 import { CarillonError } from '../domain/errors.js';
 import { tickRunId } from '../domain/ids.js';
 import type { Instant } from '../domain/instant.js';
@@ -153,12 +154,8 @@ export class Queue<
       limits: { ...timers, queue: name },
       defaults: () => this.jobsOpts,
     });
-    this.dead = new DeadLetters(
-      this as never,
-      new DeadScripts(shard),
-      new WorkerRegistry(shard),
-      timers.maxPayload,
-    );
+    const workers = new WorkerRegistry(shard);
+    this.dead = new DeadLetters(this as never, new DeadScripts(shard), workers, timers.maxPayload);
     this.schedules = new Schedules({
       queueName: name,
       jobs: scripts,
@@ -166,6 +163,7 @@ export class Queue<
       calendars: new CalendarStore(shard),
       unanswered,
       stateOf: (runId) => this.getJobState(runId),
+      repeatsOf: async (jobName) => repeatWords((await workers.effectsOf(name, [jobName]))[0]),
       encodeTemplate: (id, template) => encodeTemplate(id, template, this.jobsOpts, timers.maxPayload),
     });
     this.gate = new QueueGate(new Gates(new GateScripts(shard)), name);
@@ -242,7 +240,8 @@ export class Queue<
 
   /** All jobs that hang together with one: what it waits for, what waits for it, and so on; by `<queue>:<id>`, at most 1,000. */
   async getGraph(jobId: string): Promise<Map<string, GraphNodeInfo>> {
-    return readGraph(new ParentScripts(this.backend.shard), this.name, jobId);
+    const { shard } = this.backend;
+    return readGraph(new ParentScripts(shard), new WorkerRegistry(shard), this.name, jobId);
   }
 
   /**

@@ -20,6 +20,8 @@ export interface ScheduleDescription extends ScheduleInfo {
   words: string[];
   /** How late a tick may run, as a sentence. */
   lateness: string;
+  /** What repeats of its runs do, by what their handlers say: see `effects` of a handler. */
+  repeats: string;
   /** The next ten ticks. */
   upcoming: PreviewedTime[];
   /** The last ten rows of its ledger, oldest first. */
@@ -47,6 +49,7 @@ export async function joinOutcomes(
 
 export function describeWhole(
   info: ScheduleInfo,
+  repeats: string,
   upcoming: PreviewedTime[],
   recent: ScheduleRunRow[],
 ): ScheduleDescription {
@@ -54,6 +57,7 @@ export function describeWhole(
     ...info,
     words: policyWords(info.definition),
     lateness: latenessWords(info.definition, shortestPeriod(upcoming)),
+    repeats,
     upcoming,
     recent,
   };

@@ -71,7 +71,8 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
     const info = describeSchedule(queueName, this.id, record, calendars);
     // A definition that this machine cannot compile is described without its ticks; the warnings say why.
     const upcoming = await this.preview(10).catch((): PreviewedTime[] => []);
-    return describeWhole(info, upcoming, await this.runs(10));
+    const repeats = await this.port.repeatsOf(record.name);
+    return describeWhole(info, repeats, upcoming, await this.runs(10));
   }
 
   /**

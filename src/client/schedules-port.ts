@@ -23,5 +23,7 @@ export interface SchedulesPort {
   readonly unanswered: UnansweredJobs;
   /** BullMQ's state of a run; `unknown` when it keeps it no more. */
   stateOf(runId: string): Promise<string>;
+  /** What repeats of runs of this job name do, in words. */
+  repeatsOf(name: string): Promise<string>;
   encodeTemplate(scheduleId: string, template: ScheduleTemplate): EncodedTemplate;
 }

@@ -1,5 +1,17 @@
 import { refuse } from '../config/check.js';
 
+/** A payload that is JSON text already, and is stored as it is written: numbers that JavaScript cannot hold stay whole. */
+export class JsonText {
+  /** @throws SyntaxError */
+  constructor(readonly text: string) {
+    JSON.parse(text);
+  }
+
+  toJSON(): unknown {
+    return JSON.parse(this.text);
+  }
+}
+
 /**
  * A payload as BullMQ stores it: `{}` where there is none.
  * @param maxPayload the queue's limit in bytes of UTF-8.
@@ -25,6 +37,7 @@ export function encodeData(data: unknown, maxPayload: number, sizeLimit?: number
 }
 
 function stringify(data: unknown): string {
+  if (data instanceof JsonText) return data.text;
   let text: string | undefined;
   try {
     text = JSON.stringify(data);

@@ -86,6 +86,18 @@ export class ParentScripts {
     return found;
   }
 
+  /** The job names of runs in BullMQ, by identity; those that it keeps no more are left out. */
+  async namesOf(identities: readonly string[]): Promise<Map<string, string>> {
+    const { client, base } = this.shard;
+    const names = await Promise.all(identities.map((identity) => client.hget(`${base}${identity}`, 'name')));
+    return new Map(
+      identities.flatMap((identity, i): [string, string][] => {
+        const name = names[i];
+        return name ? [[identity, name]] : [];
+      }),
+    );
+  }
+
   /**
    * Decides outcomes and tells children, in the buckets of `owned`.
    * @param keep ms that an outcome is kept after it was decided.

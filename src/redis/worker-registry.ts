@@ -68,20 +68,26 @@ export class WorkerRegistry {
       .sort((a, b) => (`${a.queue}:${a.id}` < `${b.queue}:${b.id}` ? -1 : 1));
   }
 
-  /** @throws CarillonError NOT_FOUND */
-  async drain(id: string, note: string): Promise<void> {
+  /**
+   * @param given the worker's id, or the beginning of it that no other has.
+   * @returns its id.
+   * @throws CarillonError NOT_FOUND; INVALID_OPTION where several begin so
+   */
+  async drain(given: string, note: string): Promise<string> {
     const { client, keys } = this.shard;
-    await this.#mustLive(id);
+    const id = await this.#oneOf(given);
     await client.hset(keys.drains, id, JSON.stringify({ note }));
     await client.publish(keys.runs, JSON.stringify({ drain: id }));
+    return id;
   }
 
-  /** @throws CarillonError NOT_FOUND */
-  async endDrain(id: string): Promise<void> {
+  /** The inverse of {@link drain}. */
+  async endDrain(given: string): Promise<string> {
     const { client, keys } = this.shard;
-    await this.#mustLive(id);
+    const id = await this.#oneOf(given);
     await client.hdel(keys.drains, id);
     await client.publish(keys.runs, JSON.stringify({ drain: id }));
+    return id;
   }
 
   /**
@@ -100,11 +106,21 @@ export class WorkerRegistry {
     });
   }
 
-  async #mustLive(id: string): Promise<void> {
-    if ((await this.list()).some((worker) => worker.id === id)) return;
-    throw new CarillonError('NOT_FOUND', `no worker ${id} lives`, {
+  async #oneOf(given: string): Promise<string> {
+    const ids = (await this.list()).map(({ id }) => id);
+    if (ids.includes(given)) return given;
+    const meant = given === '' ? [] : ids.filter((id) => id.startsWith(given));
+    if (meant.length > 1) {
+      throw new CarillonError('INVALID_OPTION', `${given} is the beginning of ${meant.join(', ')}`, {
+        field: 'id',
+        given,
+        todo: 'Give more of the one that you mean.',
+      });
+    }
+    if (meant[0] !== undefined) return meant[0];
+    throw new CarillonError('NOT_FOUND', `no worker ${JSON.stringify(given)} lives`, {
       field: 'id',
-      given: id,
+      given,
       todo: '`carillon workers list` shows those that do; workers of BullMQ alone are not among them.',
     });
   }

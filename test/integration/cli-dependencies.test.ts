@@ -27,9 +27,9 @@ test('jobs graph: a tree from any of its jobs, and one document; jobs get says w
   const tree = (await cli.text('jobs', 'graph', 'q', 'end')).trimEnd().split('\n');
   expect(tree[0]).toMatch(/^q:root \[scheduled, due in /);
   expect(tree.slice(1)).toEqual([
-    '├─ q:left [waiting for 1 of 1]',
-    '│  └─ q:end [waiting for 2 of 2] ◀',
-    '└─ q:right [waiting for 1 of 1]',
+    '├─ q:left [waiting for 1 of 1, may run twice]',
+    '│  └─ q:end [waiting for 2 of 2, may run twice] ◀',
+    '└─ q:right [waiting for 1 of 1, may run twice]',
     '   └─ q:end (above) ◀',
   ]);
   const { nodes } = await cli.json<{ nodes: GraphNodeInfo[] }>('jobs', 'graph', 'q', 'root');

@@ -47,6 +47,7 @@ export class ScheduleWorld {
       calendars,
       unanswered: new UnansweredJobs(this.spine.client, 10_000),
       stateOf: (runId) => this.queue.getJobState(runId),
+      repeatsOf: async () => 'may run twice',
       encodeTemplate: (id, template) => encodeTemplate(id, template, {}, 1_000_000),
     });
   }
