@@ -280,7 +280,7 @@ countState(queueName, 'scheduled', stored)
 -- What was stored before an item raised is made visible all the same: its repeat would find it done.
 flushQueues()
 flushCounts(tag)
--- What is due at once leaves no count, and its queue is to be known all the same: to be listed, and paused with everything.
+-- What is due at once leaves no count, and its queue is to be known all the same: to be listed, paused with everything, and told of its dead.
 if ranNow then redis.call('HSETNX', tag .. ':queues', queueName .. ':scheduled', 0) end
 flushHeads(tag, now)
 if not judged then error(problem) end

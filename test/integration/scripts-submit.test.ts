@@ -110,7 +110,6 @@ test('due now: goes into the BullMQ queue in the call itself, I12 its payload un
     ],
     'q:meta opts.maxLenEvents': '10000',
     'spent:1 q:a': { at: NOW, how: 'run', answers: [1] },
-    'queues q:scheduled': '0',
     'meta inc': String(INC),
     'meta spent': '1',
     'meta spentAt': String(NOW),
