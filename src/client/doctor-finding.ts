@@ -108,6 +108,10 @@ export const DOCTOR_CHECKS = {
       'each job that waits for others will be told of them: both know of each other, and the parent is looked at',
     todo: 'Promote or cancel the job that waits: nobody will release it.',
   },
+  untold: {
+    holds: 'nothing removes runs as they die, where onDead is to be told of them',
+    todo: 'Give removeOnFail an age, a day say: a run that is gone is never told, nor listed by `carillon dead`.',
+  },
   queue: {
     holds: 'no BullMQ queue has a key of the wrong type',
     todo: 'Find who wrote it, and delete or rename that key; the queue resumes by itself.',

@@ -22,6 +22,7 @@ import { checkParents } from './doctor-parents.js';
 import { judgePlace } from './doctor-place.js';
 import { bullQueues, checkQueue, suspectMarks } from './doctor-queues.js';
 import { checkLayout } from './doctor-server.js';
+import { checkUntold } from './doctor-untold.js';
 
 /** How much was looked at. */
 export interface Looked {
@@ -99,6 +100,7 @@ export async function examineNamespace(
     context,
     found.ledgers.filter((identity) => !found.unreadable.has(bucketOf(identity))),
   );
+  if (readable('dead-since') && readable('workers')) await checkUntold(context, walk.removing);
   await checkGates(context, walk.held, found.gates);
   await checkParents(context, walk.waiting, found.families);
   await checkFollowers(context, walk.following, found.followed);
@@ -118,6 +120,7 @@ async function walkBuckets(context: DoctorContext, countable: boolean) {
   const earliest: Earliest[] = [];
   const [waiting, following]: [string[], string[]] = [[], []];
   const held: HeldLook[] = [];
+  const removing = new Map<string, string[]>();
   let [records, quarantined, pending, newest] = [0, 0, 0, 0];
   for (const bucket of context.buckets) {
     const look = await lookAtBucket(context, bucket);
@@ -132,6 +135,7 @@ async function walkBuckets(context: DoctorContext, countable: boolean) {
       if (record?.kind !== 'job' && record?.kind !== 'schedule') continue;
       newest = Math.max(newest, record.inc, record.ver);
       if (record.kind === 'job' && record.state === 'held') held.push({ bucket, identity, ...record });
+      if (record.removesDead) removing.set(queue, [...(removing.get(queue) ?? []).slice(0, 2), identity]);
       if (record.state === 'waiting') waiting.push(identity);
       if (record.kind === 'schedule' && record.follows.length > 0) following.push(identity);
       if (record.state === 'parked') parkedQueues.set(queue, { bucket, identity });
@@ -150,6 +154,7 @@ async function walkBuckets(context: DoctorContext, countable: boolean) {
     waiting,
     following,
     held,
+    removing,
     earliest,
     records,
     quarantined,

@@ -1,4 +1,5 @@
 import { bucketOf } from '../domain/buckets.js';
+import { removesDead } from '../domain/dead-reason.js';
 import { identityOf, jobIdOfRun, splitIdentity } from '../domain/ids.js';
 import { compileTimes, type StoredPolicies } from '../domain/schedule.js';
 import { type RecordState, STATES } from '../domain/states.js';
@@ -16,6 +17,8 @@ interface Common {
   state: RecordState;
   inc: number;
   ver: number;
+  /** Its runs are removed as they die. */
+  removesDead: boolean;
 }
 
 interface ScheduleLook
@@ -58,10 +61,12 @@ export function lookAtRecord(identity: string, bytes: Buffer): RecordLook {
         ver,
         at: record.at,
         group: groupOf(record.opts),
+        removesDead: removesDeadBy(record.opts),
         priority: record.priority,
       };
     const { last, cur, curFire, next, nextFire, check, note = '' } = record;
     const look = {
+      removesDead: removesDeadBy(record.opts),
       dueAt: dueTimeOf(record) || undefined,
       asks: needsPlan(record),
       waiting: record.waiting.length,
@@ -94,6 +99,15 @@ function groupOf(opts: string): string {
     return typeof group === 'string' ? group : '';
   } catch {
     return '';
+  }
+}
+
+function removesDeadBy(opts: string): boolean {
+  if (!opts.includes('"removeOnFail"')) return false;
+  try {
+    return removesDead((JSON.parse(opts) as { removeOnFail?: unknown }).removeOnFail);
+  } catch {
+    return false;
   }
 }
 

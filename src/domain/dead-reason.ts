@@ -14,6 +14,13 @@ export function deadReasonOf(run: {
   return run.attemptsMade < Math.max(1, run.attempts) ? 'unrecoverable' : 'attempts';
 }
 
+/** Whether BullMQ removes a run in the step in which it dies, by its `removeOnFail`. Pure. */
+export function removesDead(removeOnFail: unknown): boolean {
+  if (typeof removeOnFail === 'object' && removeOnFail !== null)
+    return (removeOnFail as { count?: unknown }).count === 0;
+  return removeOnFail === true || removeOnFail === 0;
+}
+
 /** What is told of a run that has died. */
 export interface DeadNotice {
   event: 'dead';

@@ -17,6 +17,8 @@ export interface WorkerFacts {
   running: number;
   /** Job name → effects, `null` where its handler does not say; `*` for a processor. */
   handlers: Record<string, string | null>;
+  /** What dies under it is removed at once, where the job does not say otherwise. */
+  removesDead?: boolean;
   /** It finishes what it has and takes nothing. */
   draining: boolean;
 }

@@ -6,6 +6,7 @@ import {
   type RunOptions,
   resolveWorkerOptions,
 } from '../config/worker-options.js';
+import { removesDead } from '../domain/dead-reason.js';
 import { isCarillonError } from '../domain/errors.js';
 import { BullWorker, type BullWorkerOptions } from '../queue/bullmq.js';
 import type { Job } from '../queue/job.js';
@@ -291,6 +292,7 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
         ? Object.fromEntries([...said].map(([name, { effects }]) => [name, effects ?? null]))
         : { '*': this.#settings.effects ?? null },
       draining: this.#draining || this.#closing !== undefined,
+      ...(removesDead(this.opts.removeOnFail) ? { removesDead: true } : {}),
     };
   }
 }
