@@ -12,6 +12,10 @@ const worker = new Worker<{ orders: Backfill }>(
     ...(process.env.PREFIX && { prefix: process.env.PREFIX }),
     // Longer than a page takes; the platform's own grace (Kubernetes' terminationGracePeriodSeconds) must be longer yet.
     shutdownGrace: '20s',
+    // Six hours may see many workers killed. BullMQ counts that over the whole life of a run, and at the default, 1, the second
+    // would be the end, whatever attempts are left.
+    maxStalledCount: 100,
+    ...JSON.parse(process.env.WORKER_OPTIONS ?? '{}'),
   },
 );
 worker.on('error', (error) => console.error(error.message));

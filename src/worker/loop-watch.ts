@@ -1,8 +1,10 @@
 import type { Logger } from '../support/logger.js';
 import { Service } from '../support/service.js';
 
-/** Looks in a lock's time. */
-const LOOKS = 12;
+/** Looks in a lock's time: a block is measured from the look before it, and so by at most one look too long. */
+const LOOKS = 120;
+/** ms between looks at the least. */
+const SHORTEST = 10;
 /** A loop that stood still for so large a part of a lock has come near to losing runs. */
 const TOO_LONG = 1 / 3;
 
@@ -20,11 +22,11 @@ export class LoopWatch extends Service {
   }
 
   protected override async onStart(): Promise<void> {
-    const every = this.lockDuration / LOOKS;
+    const every = Math.max(SHORTEST, this.lockDuration / LOOKS);
     let last = this.monotonic();
     this.#timer = setInterval(() => {
       const now = this.monotonic();
-      const stood = now - last - every;
+      const stood = now - last;
       last = now;
       const runs = this.seen();
       if (stood <= this.lockDuration * TOO_LONG) return;

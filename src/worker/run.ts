@@ -48,8 +48,10 @@ export class Run<Data = unknown> {
   readonly scheduledFor: number;
   /** ms from the scheduled time to the start of this attempt, by Redis' clock. */
   readonly lateBy: number;
-  /** 1 for the first try. */
+  /** 1 for the first try. Only a failure makes it higher: a run whose worker was lost comes again in the same attempt. */
   readonly attempt: number;
+  /** How often a worker has fetched it, this time included: after a lost worker, a hand-back or a snooze too. By BullMQ's count. */
+  readonly starts: number;
   /** The same in every attempt of this run and in no other run: hand it to systems that take such keys. */
   readonly idempotencyKey: string;
   /** Higher in every later attempt; a whole number below 2^53 as a text. Hand it to stores that compare it. */
@@ -73,6 +75,7 @@ export class Run<Data = unknown> {
     this.scheduledFor = job.scheduledFor;
     this.lateBy = Math.max(0, claimed.now - job.scheduledFor);
     this.attempt = job.attemptsMade + 1;
+    this.starts = job.attemptsStarted;
     this.idempotencyKey = idempotencyKeyOf(scripts.shard.namespace, held.queue, held.runId, job.scheduledFor);
     this.fencingToken = claimed.token;
     this.signal = signal;

@@ -8,6 +8,7 @@ import { spawnNode } from '../support/node-process.js';
 
 const EXAMPLE = fileURLToPath(new URL('../../examples/backfill/', import.meta.url));
 const ROWS = 1500;
+const COUNTER = 'backfilled:orders-2024';
 
 test('examples/backfill: a long run survives rolling deployments and a pause by its checkpoint, in one attempt', {
   timeout: 60_000,
@@ -17,9 +18,8 @@ test('examples/backfill: a long run survives rolling deployments and a pause by 
   const queue = new Queue('backfill', { connection: sharedRedisUrl(), prefix });
   onCleanup('queue', () => queue.close());
   const { client } = queue.backend.shard;
-  const counter = 'backfilled:orders-2024';
   onCleanup('counter', async () => {
-    await client.del(counter);
+    await client.del(COUNTER);
   });
 
   for (const answer of ['created', 'fired']) {
@@ -56,6 +56,37 @@ test('examples/backfill: a long run survives rolling deployments and a pause by 
   await last.waitForLine('orders-2024 is done');
   const job = await queue.getJob('orders-2024');
   expect(job).toMatchObject({ returnvalue: { row: ROWS }, attemptsMade: 1 });
-  expect(await client.get(counter)).toBe(String(ROWS));
+  expect(await client.get(COUNTER)).toBe(String(ROWS));
   expect((await last.stop()).code).toBe(0);
+});
+
+test('examples/backfill: kill -9 three times, and the run goes on behind its last page each time, in one attempt', {
+  timeout: 60_000,
+}, async ({ task }) => {
+  const prefix = namespaceFor(task);
+  const lock = { lockDuration: 900, lockRenewTime: 300, stalledInterval: 200 };
+  const env = { REDIS_URL: sharedRedisUrl(), PREFIX: prefix, WORKER_OPTIONS: JSON.stringify(lock) };
+  const queue = new Queue('backfill', { connection: sharedRedisUrl(), prefix });
+  onCleanup('queue', () => queue.close());
+  const { client } = queue.backend.shard;
+  onCleanup('counter', async () => {
+    await client.del(COUNTER);
+  });
+  await spawnNode(`${EXAMPLE}start.ts`, [String(ROWS), '100'], env).exited;
+  let before = 0;
+  for (let kill = 0; kill < 3; kill++) {
+    const worker = spawnNode(`${EXAMPLE}worker.ts`, [], env);
+    await worker.waitForLine(`attempt 1 goes on behind row ${before}`);
+    await worker.waitForLine(`done up to row ${before + 100}`);
+    await worker.kill9();
+    // The page behind the last that was told may have been kept.
+    const kept = await client.hget(`${prefix}:backfill:orders-2024`, 'carillon:checkpoint');
+    before = (JSON.parse(kept ?? '{}') as { row: number }).row;
+  }
+  const last = spawnNode(`${EXAMPLE}worker.ts`, [], env);
+  await last.waitForLine('orders-2024 is done');
+  expect(await queue.getJob('orders-2024')).toMatchObject({
+    ...{ returnvalue: { row: ROWS }, attemptsMade: 1, stalledCounter: 3 },
+  });
+  expect(await client.get(COUNTER)).toBe(String(ROWS));
 });

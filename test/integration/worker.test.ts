@@ -715,3 +715,29 @@ test('a dead run that is sent anew does not stop for an order that was meant for
   await job?.retry('failed', { resetAttemptsMade: true, resetAttemptsStarted: true });
   await eventually(async () => expect((await queue.getJob('s'))?.returnvalue).toBe('second life'));
 });
+
+test('a block of just above a third of the lock is logged each time', async ({ task }) => {
+  const { queue, work } = open(task);
+  const blocked: number[] = [];
+  const log = (fields: object | string) => {
+    if (typeof fields === 'object' && 'blockedFor' in fields) blocked.push(Number(fields.blockedFor));
+  };
+  const logger = { debug: log, info: log, warn: log, error: log, child: () => logger } as never;
+  work(
+    {
+      async busy(run: Run<{ ms: number; after: number }>) {
+        // At several moments between two looks.
+        await new Promise((resolve) => setTimeout(resolve, run.data.after));
+        const until = performance.now() + run.data.ms;
+        while (performance.now() < until);
+      },
+    },
+    { logger },
+  );
+  const third = LOCK.lockDuration / 3;
+  for (let i = 0; i < 3; i++) {
+    const ms = third + 20;
+    await queue.add('busy', { ms, after: i * 57 }, { jobId: `b${i}` });
+    await eventually(() => expect(blocked.filter((stood) => stood >= ms)).toHaveLength(i + 1));
+  }
+});
