@@ -50,6 +50,17 @@ const worker = new Worker(
         return updateFenced(pool, run, { table: 'reports', set: { text }, where: { day } });
       },
     },
+    /** A key of the business: two jobs for one invoice bill it once, and Redis counts it in the same step. */
+    bill: {
+      effects: 'idempotent',
+      handle: (run) => {
+        const { invoice, account, cents } = run.data as { invoice: string; account: string; cents: number };
+        return run.once(`bill ${invoice}`, (effect) => {
+          effect.command('incrby', `revenue:${account}`, cents);
+          return { billed: invoice };
+        });
+      },
+    },
     /** Another company's API: it answers a repeat as it answered the first. */
     charge: {
       effects: 'idempotent',
