@@ -101,11 +101,9 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
       // Not inside BullMQ's constructor: what it calls is not there yet.
       autorun: false,
     } as BullWorkerOptions);
-    if (!isFile) {
-      // BullMQ has fetched nothing yet, and its lock manager keeps the id that it was made with.
-      Object.assign(this, { id: HEARS + this.id });
-      this.createLockManager();
-    }
+    // BullMQ has fetched nothing yet, and its lock manager keeps the id that it was made with.
+    Object.assign(this, { id: HEARS + this.id });
+    this.createLockManager();
     this.#settings = settings;
     this.#handlers = handlers;
     this.#logger = logger;

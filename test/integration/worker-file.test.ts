@@ -29,7 +29,9 @@ function open(task: { name: string }, options: WorkerOptions = {}) {
     const jobId = `${what}-${jobs++}`;
     const mark = join(folder, jobId);
     await queue.add('any', { what, mark }, { jobId, attempts });
-    await eventually(() => existsSync(mark), { timeout: 20_000 });
+    await eventually(() => existsSync(mark) && readFileSync(mark, 'utf8').endsWith('\n'), {
+      timeout: 20_000,
+    });
     return { jobId, pids: () => readFileSync(mark, 'utf8').trim().split('\n').map(Number) };
   };
   return { queue, work, begin };
