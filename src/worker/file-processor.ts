@@ -5,8 +5,12 @@ import { CarillonError, isCarillonError } from '../domain/errors.js';
 import type { Job } from '../queue/job.js';
 import type { Run } from './run.js';
 
+interface Child {
+  send(message: unknown): Promise<void>;
+}
+
 /** What of BullMQ's pool of child processes, or threads, is needed here. */
-export interface Children<Child = unknown> {
+export interface Children {
   retain(file: string): Promise<Child>;
   kill(child: Child, signal: 'SIGKILL'): Promise<void>;
 }
@@ -15,7 +19,7 @@ export interface Children<Child = unknown> {
 export type Sandbox = (job: Job<unknown>, lock: string, signal: AbortSignal) => Promise<unknown>;
 
 interface Started {
-  child?: unknown;
+  child?: Child;
   /** Nobody waits for it any more. */
   over: boolean;
 }
@@ -35,6 +39,7 @@ export function checkFile(file: string | URL): void {
  * not stop killed.
  */
 export class FileProcessor {
+  readonly #quiet = new WeakSet<Child>();
   readonly #started = new Map<string, Started>();
   /** The run that is being handed to BullMQ, which asks for a child before it returns. */
   #next: Started | undefined;
@@ -47,6 +52,7 @@ export class FileProcessor {
     children.retain = async (file) => {
       const started = this.#next;
       const child = await retain(file);
+      this.#makeQuiet(child);
       if (started === undefined) return child;
       started.child = child;
       if (started.over) {
@@ -55,6 +61,14 @@ export class FileProcessor {
       }
       return child;
     };
+  }
+
+  /** BullMQ does not wait for what it sends: one that has ended meanwhile would end this process too. Its exit is heard. */
+  #makeQuiet(child: Child): void {
+    if (this.#quiet.has(child)) return;
+    this.#quiet.add(child);
+    const send = child.send.bind(child);
+    child.send = (message) => send(message).catch(() => undefined);
   }
 
   async run(run: Run, lock: string): Promise<unknown> {
