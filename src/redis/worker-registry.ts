@@ -111,7 +111,9 @@ export class WorkerRegistry {
   async #oneOf(given: string): Promise<string> {
     const ids = (await this.list()).map(({ id }) => id);
     if (ids.includes(given)) return given;
-    const meant = given === '' ? [] : ids.filter((id) => id.startsWith(given));
+    // The head that all ids have may be left out.
+    const meant =
+      given === '' ? [] : ids.filter((id) => id.startsWith(given) || id.startsWith(`carillon-${given}`));
     if (meant.length > 1) {
       throw new CarillonError('INVALID_OPTION', `${given} is the beginning of ${meant.join(', ')}`, {
         field: 'id',
