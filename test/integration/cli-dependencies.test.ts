@@ -63,7 +63,7 @@ test('jobs graph and jobs get after an end by policy: the edges stay, and say wh
   const why = { b: 'q:a dead', c: 'q:b cancelled', alarm: 'q:c cancelled', late: 'q:c cancelled' };
   for (const id of ['a', 'b', 'c', 'alarm', 'late']) {
     const tree = (await cli.text('jobs', 'graph', 'q', id)).trimEnd().split('\n');
-    expect(tree.join('\n')).toContain('q:a [dead, as told]');
+    expect(tree.join('\n')).toContain('q:a [dead, as told, may run twice]');
     for (const [child, parent] of Object.entries(why)) {
       expect(tree.join('\n')).toContain(`─ q:${child} [cancelled, parent ${parent}]`);
     }
