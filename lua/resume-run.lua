@@ -28,6 +28,7 @@ local order = orderOf(queue.prefix .. jobId)
 if not order then return { 'NOT_PAUSED', place } end
 if order.verb ~= 'pause' then return { 'BEING_CANCELLED' } end
 redis.call('HDEL', queue.prefix .. jobId, 'carillon:asked')
-local answer = place == 'active' and ANSWER_ASKED or ANSWER_OK
-runPlace.remember(tag, bucket, identity, request, nil, now, answer)
-return { answer == ANSWER_ASKED and 'ASKED' or 'OK', '', now }
+local isAtWork = place == 'active'
+runPlace.remember(tag, bucket, identity, request, nil, now, isAtWork and ANSWER_ASKED or ANSWER_OK)
+if isAtWork then return { 'ASKED', '', now } end
+return { 'OK', '', now }

@@ -46,7 +46,7 @@ describe('arguments', () => {
 
   test('a payload comes from one place', () => {
     expect(dataArgument({})).toBeUndefined();
-    expect(dataArgument({ data: '5' })).toBe(5);
+    expect(dataArgument({ data: ' 1.0 ' })?.text).toBe('1.0');
     expect(() => dataArgument({ data: '5', dataFile: 'x' })).toThrow(refused('INVALID_OPTION', 'data'));
     expect(() => dataArgument({ dataFile: '/nowhere/x.json' })).toThrow(
       refused('INVALID_OPTION', 'data-file'),
