@@ -2,14 +2,8 @@ export { Admin, type QueueSummary } from './client/admin.js';
 export type { JobListOptions, ListedJob, ListOptions, Page, QuarantinedJob } from './client/admin-listing.js';
 export type { AdminOptions } from './client/admin-options.js';
 export type { CalendarChange, CalendarInfo, Calendars } from './client/calendars.js';
-export type {
-  DeadChange,
-  DeadFilter,
-  DeadLetter,
-  DeadLetterDetails,
-  RequeueEdit,
-  RequeueOptions,
-} from './client/dead-letters.js';
+export type { DeadFilter, DeadLetter, DeadLetterDetails } from './client/dead-letter.js';
+export type { DeadChange, RequeueEdit, RequeueOptions } from './client/dead-letters.js';
 export type { DoctorOptions, DoctorReport } from './client/doctor.js';
 export type { ClusterLook, ClusterMember, ClusterTerm } from './client/doctor-cluster.js';
 export type { DoctorCheck, Finding, Severity } from './client/doctor-finding.js';

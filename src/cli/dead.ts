@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import type { DeadFilter, DeadLetterDetails, RequeueEdit } from '../client/dead-letters.js';
+import type { DeadFilter, DeadLetterDetails } from '../client/dead-letter.js';
+import type { RequeueEdit } from '../client/dead-letters.js';
 import type { DeadReason } from '../domain/dead-reason.js';
 import { dataArgument, instantArgument, integerArgument } from './arguments.js';
 import { confirmed } from './confirm.js';
