@@ -217,7 +217,12 @@ export class RunsAtWork {
   async #giveBack(job: Job<unknown>, held: HeldRun): Promise<void> {
     const { scripts, logger } = this.options;
     try {
-      if (!(await scripts.leave(held))) await job.moveToWait(held.lock);
+      // Where our scripts cannot run at all BullMQ's still may; an order stays for whoever claims the run next.
+      const left = await scripts.leave(held).catch((error) => {
+        if (isCarillonError(error) && error.retryable) throw error;
+        return false;
+      });
+      if (!left) await job.moveToWait(held.lock);
     } catch (error) {
       // Its lock ends by itself; another worker has it then, and BullMQ counts it as stalled.
       logger.warn(

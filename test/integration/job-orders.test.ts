@@ -200,9 +200,7 @@ test('cancel just after the fetch of a plain worker: it says so', async ({ task 
   await expect(world.queue().cancel('a')).rejects.toMatchObject({ code: 'UNSUPPORTED' });
 });
 
-test('a worker whose processor is a file hears nothing, and is not taken for one that does', async ({
-  task,
-}) => {
+test('a worker whose processor is a file hears orders from the fetch on, as others do', async ({ task }) => {
   const world = new DependencyWorld(task);
   const file = new URL('../fixtures/blocking-worker.fixture.ts', import.meta.url);
   const worker = new Worker('q', file, {
@@ -212,7 +210,7 @@ test('a worker whose processor is a file hears nothing, and is not taken for one
   });
   onTestFinished(() => worker.close(true));
   await fetched(world, `${worker.id}:0`);
-  await expect(world.queue().cancel('a')).rejects.toMatchObject({ code: 'UNSUPPORTED' });
+  expect(await world.queue().cancel('a')).toEqual(ASKED);
 });
 
 test('a pause that its attempt did not live to hear of is withdrawn while the run waits for the next', async ({

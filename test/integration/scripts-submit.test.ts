@@ -109,6 +109,7 @@ test('due now: goes into the BullMQ queue in the call itself, I12 its payload un
       { event: 'waiting', jobId: 'a' },
     ],
     'q:meta opts.maxLenEvents': '10000',
+    'queues q:scheduled': '0',
     'spent:1 q:a': { at: NOW, how: 'run', answers: [1] },
     'meta inc': String(INC),
     'meta spent': '1',
