@@ -3,11 +3,12 @@ import { defineConfig } from 'vitest/config';
 type Folder = 'unit' | 'property' | 'contract' | 'integration' | 'cluster' | 'fault' | 'alone' | 'package';
 
 const SHARED_REDIS = 'test/support/shared-redis.ts';
+const COMPILED = 'test/support/compiled-sources.ts';
 
 /**
  * One project a folder of test/. Groups run one after the other: what kills processes or watches the clock
  * never shares the machine with the rest. Faults are mostly waits for leases and locks to end, longer ones than any delay
- * by a neighbour: two at a time. What times Redis itself is in `alone`.
+ * by a neighbour: three at a time. What times Redis itself is in `alone`.
  */
 function project(folder: Folder, groupOrder: number, maxWorkers: number, ...globalSetup: string[]) {
   return {
@@ -34,11 +35,11 @@ export default defineConfig({
     projects: [
       project('unit', 0, 2),
       project('property', 0, 2),
-      project('contract', 1, 2, SHARED_REDIS),
-      project('integration', 1, 2, SHARED_REDIS),
-      project('cluster', 2, 2, SHARED_REDIS),
-      project('fault', 2, 2, SHARED_REDIS),
-      project('alone', 3, 1, SHARED_REDIS),
+      project('contract', 1, 2, SHARED_REDIS, COMPILED),
+      project('integration', 1, 2, SHARED_REDIS, COMPILED),
+      project('cluster', 2, 3, SHARED_REDIS, COMPILED),
+      project('fault', 2, 3, SHARED_REDIS, COMPILED),
+      project('alone', 3, 1, SHARED_REDIS, COMPILED),
       project('package', 4, 1, 'test/support/packed-consumer.ts'),
     ],
   },

@@ -34,7 +34,9 @@ async function measure(redis: BenchRedis, side: Side, count: number): Promise<Fi
   const { every, pattern, periods } = count >= 1000 ? LARGE : SMALL;
   await redis.empty();
   const scheduler = side === 'carillon' ? await startScheduler(redis.url) : undefined;
-  const worker = spawnNode(fileURLToPath(new URL('tick-worker.ts', import.meta.url)), [redis.url]);
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+  const script = fileURLToPath(new URL(`tick-worker.${extension}`, import.meta.url));
+  const worker = spawnNode(script, [redis.url]);
   await worker.waitForLine('ready');
   const connection = { url: redis.url };
   const log = new DispatchLog(redis.url);

@@ -1,19 +1,14 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { BenchResult } from '../../src/bench/figures.js';
 import { eventually } from '../support/eventually.js';
 import { type NodeProcess, spawnNode } from '../support/node-process.js';
-import { compileCli } from './cli-process.js';
-
-let main: string;
-beforeAll(async () => {
-  main = await compileCli();
-});
+import { CLI } from './cli-process.js';
 
 function bench(args: readonly string[], env: Record<string, string | undefined> = {}): NodeProcess {
-  return spawnNode(main, ['bench', ...args], { CARILLON_REDIS_URL: undefined, REDIS_URL: undefined, ...env });
+  return spawnNode(CLI, ['bench', ...args], { CARILLON_REDIS_URL: undefined, REDIS_URL: undefined, ...env });
 }
 
 /** A long bench, and the folder that its server made. */

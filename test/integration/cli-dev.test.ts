@@ -12,16 +12,14 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ownChild } from '../support/child-guard.js';
 import { onCleanup } from '../support/cleanup.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/free-port.js';
 import type { NodeProcess } from '../support/node-process.js';
 import { spawnNode } from '../support/node-process.js';
-import { Cli, type CliResult, compileCli } from './cli-process.js';
-
-const main = await compileCli();
+import { CLI, Cli, type CliResult } from './cli-process.js';
 
 /** A folder of its own in which `carillon dev` is started; whatever is left of it ends with the test. */
 class Town {
@@ -32,14 +30,14 @@ class Town {
 
   constructor(env: Record<string, string> = {}) {
     this.env = {
-      ...new Cli(main, '', 'bull').env,
+      ...new Cli(CLI, '', 'bull').env,
       CARILLON_REDIS_URL: undefined,
       CARILLON_PREFIX: undefined,
       ...env,
     };
     writeFileSync(
       this.#start,
-      `process.chdir(${JSON.stringify(this.dir)});\nawait import(${JSON.stringify(main)});\n`,
+      `process.chdir(${JSON.stringify(this.dir)});\nawait import(${JSON.stringify(CLI)});\n`,
     );
     onCleanup(`the folder ${this.dir}`, async () => {
       await this.#killRedis();
@@ -56,7 +54,7 @@ class Town {
   async up(...flags: string[]): Promise<{ dev: NodeProcess; cli: Cli }> {
     const dev = this.spawn(...flags);
     const line = await dev.waitForLine(/^ {2}export CARILLON_REDIS_URL=/);
-    return { dev, cli: new Cli(main, line.slice(line.indexOf('=') + 1), 'bull') };
+    return { dev, cli: new Cli(CLI, line.slice(line.indexOf('=') + 1), 'bull') };
   }
 
   async run(...flags: string[]): Promise<CliResult> {
@@ -102,7 +100,8 @@ function runs(pid: number): boolean {
   }
 }
 
-describe('carillon dev', { timeout: 120_000 }, () => {
+// Most of their time is waiting: two at once.
+describe.concurrent('carillon dev', { timeout: 120_000 }, () => {
   test('runs jobs by a stock worker, stops all, and finds its data and port again', async () => {
     const town = new Town();
     const { dev, cli } = await town.up('--queue', 'emails', '--queue', 'reports');
@@ -175,7 +174,7 @@ describe('carillon dev', { timeout: 120_000 }, () => {
   test('every write is in the append-only file before it is answered', async () => {
     const { dev, cli } = await new Town().up();
     const redis = new Redis(cli.redis);
-    onTestFinished(() => redis.disconnect());
+    onCleanup('the client', () => redis.disconnect());
     const settings = await redis.config('GET', 'appendonly', 'appendfsync', 'maxmemory-policy', 'bind');
     expect(settings).toEqual(expect.arrayContaining(['yes', 'always', 'noeviction', '127.0.0.1']));
     redis.disconnect();
@@ -223,7 +222,7 @@ describe('carillon dev', { timeout: 120_000 }, () => {
       namespace: 'carillon',
       queues: ['demo'],
     });
-    await new Cli(main, document.url, 'bull').text('jobs', 'add', 'demo', 'hello', '--id', 'a');
+    await new Cli(CLI, document.url, 'bull').text('jobs', 'add', 'demo', 'hello', '--id', 'a');
     await eventually(() => dev.stderr.includes('ran hello a of demo'));
     await dev.stop();
     expect(JSON.parse(dev.lines.join('\n'))).toEqual(document);

@@ -7,14 +7,12 @@ import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Queue } from '../../src/client/queue.js';
 import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
-import { Cli, compileCli } from './cli-process.js';
+import { CLI, Cli } from './cli-process.js';
 
 const AT = '2027-01-31T09:12:00.000Z';
 
-const main = await compileCli();
-
 function setup(task: { name: string }) {
-  const cli = new Cli(main, sharedRedisUrl(), namespaceFor(task));
+  const cli = new Cli(CLI, sharedRedisUrl(), namespaceFor(task));
   const bull = new BullQueue('emails', { connection: { url: cli.redis }, prefix: cli.prefix });
   onTestFinished(() => bull.close());
   return { cli, bull };
@@ -106,7 +104,7 @@ describe('jobs', { timeout: 60_000 }, () => {
     expect(await cli.json('jobs', 'get', 'emails', 'a')).toMatchObject({ data: { from: 'file' } });
     const args = ['jobs', 'add', 'emails', 'send', '--id', 'b', '--delay', '1h', '--data-file', '-'];
     const env = { ...process.env, ...cli.env } as NodeJS.ProcessEnv;
-    const child = spawnSync(process.execPath, [main, ...args], { input: '{"from":"stdin"}', env });
+    const child = spawnSync(process.execPath, [CLI, ...args], { input: '{"from":"stdin"}', env });
     expect(child.stderr.toString()).toBe('');
     expect(await cli.json('jobs', 'get', 'emails', 'b')).toMatchObject({ data: { from: 'stdin' } });
   });
@@ -159,7 +157,7 @@ describe('jobs', { timeout: 60_000 }, () => {
   });
 
   test('asking writes nothing', async ({ task }) => {
-    const cli = new Cli(main, sharedRedisUrl(), namespaceFor(task));
+    const cli = new Cli(CLI, sharedRedisUrl(), namespaceFor(task));
     const redis = new Redis(cli.redis);
     onTestFinished(() => redis.disconnect());
     for (const [args, empty] of [

@@ -11,14 +11,12 @@ import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
 import { spawnNode } from '../support/node-process.js';
 import { startRedis } from '../support/redis-server.js';
 import { Spine } from '../support/spine.js';
-import { Cli, compileCli } from './cli-process.js';
-
-const main = await compileCli();
+import { CLI, Cli } from './cli-process.js';
 
 async function setup(task: { name: string }) {
   const prefix = namespaceFor(task);
   const spine = await Spine.open({ url: sharedRedisUrl(), namespace: `carillon-${prefix}`, prefix });
-  return { spine, cli: new Cli(main, sharedRedisUrl(), prefix) };
+  return { spine, cli: new Cli(CLI, sharedRedisUrl(), prefix) };
 }
 
 describe('gates', { timeout: 60_000 }, () => {
@@ -170,7 +168,7 @@ describe('scheduler', { timeout: 90_000 }, () => {
     const server = await startRedis();
     const redis = new Redis(server.url);
     onTestFinished(() => redis.disconnect());
-    const cli = new Cli(main, server.url, 'bull');
+    const cli = new Cli(CLI, server.url, 'bull');
     const first = cli.spawn('scheduler', '--instance-id', 'one');
     await first.waitForLine(`scheduler of carillon serves ${server.url}`);
     const second = cli.spawn('scheduler', '--json');
@@ -198,8 +196,8 @@ describe('scheduler', { timeout: 90_000 }, () => {
     const server = await startRedis();
     const redis = new Redis(server.url);
     onTestFinished(() => redis.disconnect());
-    const cli = new Cli(main, server.url, 'bull');
-    const child = spawn(process.execPath, [main, 'scheduler', '--instance-id', 'deaf'], {
+    const cli = new Cli(CLI, server.url, 'bull');
+    const child = spawn(process.execPath, [CLI, 'scheduler', '--instance-id', 'deaf'], {
       env: { ...process.env, ...cli.env },
       stdio: ['ignore', 'pipe', 'ignore'],
     });
@@ -215,7 +213,7 @@ describe('scheduler', { timeout: 90_000 }, () => {
 
   test('refuses a Redis that would lose jobs, unless it may', async () => {
     const server = await startRedis({ args: ['--appendonly', 'no'] });
-    const cli = new Cli(main, server.url, 'bull');
+    const cli = new Cli(CLI, server.url, 'bull');
     const { code, stdout, stderr } = await cli.run('scheduler');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr.trimEnd().split('\n').at(-1)).toMatch(
@@ -227,8 +225,8 @@ describe('scheduler', { timeout: 90_000 }, () => {
   });
 
   test('says that Redis is not there, and ends with 1; told to stop while it waits, it ends with 0', async () => {
-    const cli = new Cli(main, 'redis://127.0.0.1:1', 'bull');
-    const waiting = spawnNode(main, ['scheduler'], { ...cli.env, CARILLON_LOG_LEVEL: 'debug' });
+    const cli = new Cli(CLI, 'redis://127.0.0.1:1', 'bull');
+    const waiting = spawnNode(CLI, ['scheduler'], { ...cli.env, CARILLON_LOG_LEVEL: 'debug' });
     await eventually(() => waiting.stderr.includes('ECONNREFUSED'), { timeout: 20_000 });
     expect(await waiting.stop()).toEqual({ code: 0, signal: null });
     const { code, stdout, stderr } = await cli.run('scheduler');

@@ -1,38 +1,13 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
 import { expect } from 'vitest';
-import { onCleanup } from '../support/cleanup.js';
+import { compiled } from '../support/compiled.js';
 import { type NodeProcess, spawnNode } from '../support/node-process.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/**
- * The command line as JavaScript, file by file as the package's build makes it: a process of it starts in a third of
- * the time that the sources take. To be called at a file's top; it is removed with the file.
- * @returns the path of its entry.
- */
-export async function compileCli(): Promise<string> {
-  // Beside the installed packages, below this package's own package.json: both are looked for upwards.
-  const cache = join(ROOT, 'node_modules', '.cache');
-  mkdirSync(cache, { recursive: true });
-  const outdir = mkdtempSync(join(cache, 'carillon-cli-'));
-  onCleanup('the compiled command line', () => rmSync(outdir, { recursive: true, force: true }));
-  const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts'))
-    .map((file) => join(ROOT, 'src', file));
-  await build({
-    entryPoints: sources,
-    outbase: join(ROOT, 'src'),
-    outdir,
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    logLevel: 'warning',
-  });
-  return join(outdir, 'cli', 'main.js');
-}
+/** The entry of the command line, as tests start it. */
+export const CLI = compiled(join(ROOT, 'src', 'cli', 'main.ts'));
 
 export interface CliResult {
   code: number | null;

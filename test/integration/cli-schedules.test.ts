@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
-import { Cli, compileCli } from './cli-process.js';
-
-const main = await compileCli();
+import { CLI, Cli } from './cli-process.js';
 
 interface NextDocument {
   when: string;
@@ -19,7 +17,7 @@ interface NextDocument {
 
 describe('schedules next of an expression', { timeout: 60_000 }, () => {
   // No server is there: it must not be asked.
-  const cli = new Cli(main, 'redis://127.0.0.1:1', 'bull');
+  const cli = new Cli(CLI, 'redis://127.0.0.1:1', 'bull');
   const next = (...args: string[]) => cli.json<NextDocument>('schedules', 'next', ...args);
 
   test('shows the clock of the zone and UTC', async () => {
@@ -142,7 +140,7 @@ describe('schedules next of an expression', { timeout: 60_000 }, () => {
 
 describe('schedules that are stored', { timeout: 60_000 }, () => {
   test('a schedule’s life, from upsert to delete', async ({ task }) => {
-    const cli = new Cli(main, sharedRedisUrl(), namespaceFor(task));
+    const cli = new Cli(CLI, sharedRedisUrl(), namespaceFor(task));
     const tick = /^2\d{3}-\d\d-\d\dT\d\d:30:00.000Z$/;
     const created = await cli.json(
       'schedules', 'upsert', 'billing', 'nightly', '--cron', '30 2 * * *', '--tz', 'Europe/London', '--missed', 'latest',
@@ -197,7 +195,7 @@ describe('schedules that are stored', { timeout: 60_000 }, () => {
     [['--every', '15m', '--missed', 'skip', '--grace', '5x'], 'INVALID_DURATION'],
     [['--every', '15m', '--missed', 'skip', '--opts', '{"repeat":{}}'], 'UNSUPPORTED'],
   ] as const)('bad definition: %j', async ([flags, code], { task }) => {
-    const cli = new Cli(main, sharedRedisUrl(), namespaceFor(task));
+    const cli = new Cli(CLI, sharedRedisUrl(), namespaceFor(task));
     const result = await cli.run('schedules', 'upsert', 'q', 's', ...flags);
     expect(result.stderr).toMatch(new RegExp(`^error: [^\\n]+ \\(${code}\\)[^\\n]*\\n$`));
     expect(result).toMatchObject({ code: code === 'UNSUPPORTED' ? 1 : 2, stdout: '' });

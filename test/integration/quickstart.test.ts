@@ -9,6 +9,8 @@ const SCRIPT = fileURLToPath(new URL('../../examples/quickstart/main.ts', import
 const CLI = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const START_UP = 60_000;
 
+// Most of their time is waiting: two at once.
+
 /** The processes and the folder that a quick start says it has made. */
 async function startedBy(quickstart: NodeProcess) {
   const redis = /data in (\S+) .*pid (\d+)/.exec(
@@ -40,7 +42,7 @@ async function expectAllGone({ folder, redis, scheduler, worker }: Awaited<Retur
   });
 }
 
-test('a small run shows the crontab files, runs everything, and ends with exit code 0', async () => {
+test.concurrent('a small run shows the crontab files, runs everything, and ends with exit code 0', async () => {
   const quickstart = spawnNode(SCRIPT, ['--jobs', '300', '--seconds', '2']);
   const started = await startedBy(quickstart);
   const { code } = await quickstart.exited;
@@ -66,7 +68,7 @@ test('a small run shows the crontab files, runs everything, and ends with exit c
   await expectAllGone(started);
 }, 120_000);
 
-test('--keep leaves it running and says how to look; Ctrl-C stops everything', async () => {
+test.concurrent('--keep leaves it running and says how to look; Ctrl-C stops everything', async () => {
   const quickstart = spawnNode(SCRIPT, ['--keep', '--jobs', '10', '--seconds', '1']);
   const started = await startedBy(quickstart);
   await quickstart.waitForLine('To stop all of it', START_UP);
@@ -82,14 +84,14 @@ test('--keep leaves it running and says how to look; Ctrl-C stops everything', a
   await expectAllGone(started);
 }, 120_000);
 
-test('nothing survives a quick start that is killed', async () => {
+test.concurrent('nothing survives a quick start that is killed', async () => {
   const quickstart = spawnNode(SCRIPT, []);
   const started = await startedBy(quickstart);
   await quickstart.kill9();
   await expectAllGone(started);
 }, 120_000);
 
-test('a scheduler that dies fails the run', async () => {
+test.concurrent('a scheduler that dies fails the run', async () => {
   const quickstart = spawnNode(SCRIPT, ['--jobs', '300', '--seconds', '2']);
   const started = await startedBy(quickstart);
   process.kill(started.scheduler, 'SIGKILL');
@@ -98,7 +100,7 @@ test('a scheduler that dies fails the run', async () => {
   await expectAllGone(started);
 }, 120_000);
 
-test('options that mean nothing are refused', async () => {
+test.concurrent('options that mean nothing are refused', async () => {
   for (const [args, message] of [
     [['--kep'], "Unknown option '--kep'"],
     [['--jobs', '0'], '--jobs must be a whole number above 0'],
@@ -107,7 +109,7 @@ test('options that mean nothing are refused', async () => {
     expect(await quickstart.exited).toMatchObject({ code: 2 });
     expect(quickstart.stderr).toContain(message);
   }
-});
+}, 120_000);
 
 test('the count tells lost, doubled, early and unexpected runs apart', () => {
   const tally = new Tally();

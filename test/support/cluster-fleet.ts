@@ -29,7 +29,6 @@ export interface FleetGround {
   /** By place of an instance. */
   readonly links: readonly Links[];
   /** What an instance runs. */
-  readonly script: string;
   readonly history: ScriptHistory;
 }
 
@@ -75,9 +74,7 @@ export class Fleet {
       instanceId,
       scripts: { fence: this.fence },
     };
-    this.schedulers[place] = keepForFile(() =>
-      SchedulerProcess.begin(this.spine, options, { script: this.ground.script, env }),
-    );
+    this.schedulers[place] = keepForFile(() => SchedulerProcess.begin(this.spine, options, { env }));
   }
 
   /** The process at a place. */

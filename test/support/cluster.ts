@@ -1,10 +1,5 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
-import { build } from 'esbuild';
 import { expect } from 'vitest';
 import type { EtcdCluster, EtcdMember } from '../../src/support/etcd-process.js';
-import { packageRoot } from '../../src/support/package-root.js';
-import { onCleanup } from './cleanup.js';
 import { Fleet, type FleetGround, type Links } from './cluster-fleet.js';
 import { EtcdGateway } from './etcd-gateway.js';
 import { startTestEtcd } from './etcd-server.js';
@@ -12,7 +7,6 @@ import { eventually } from './eventually.js';
 import { FaultProxy } from './fault-proxy.js';
 import { ScriptHistory } from './history-scripts.js';
 import { type RedisServer, startRedis } from './redis-server.js';
-import { fixture } from './spine-process.js';
 
 const INSTANCES = 3;
 /** The place of one more instance, which a test may start. */
@@ -30,18 +24,13 @@ export class Cluster implements FleetGround {
   private constructor(
     readonly redis: RedisServer,
     readonly etcd: EtcdCluster,
-    readonly script: string,
     readonly history: ScriptHistory,
   ) {}
 
   /** Ends with the file, or with the test that starts it. */
   static async start(): Promise<Cluster> {
-    const [redis, etcd, script] = await Promise.all([
-      startRedis(),
-      startTestEtcd({ members: 3 }),
-      compileFixture(),
-    ]);
-    const cluster = new Cluster(redis, etcd, script, await ScriptHistory.record(redis.url));
+    const [redis, etcd] = await Promise.all([startRedis(), startTestEtcd({ members: 3 })]);
+    const cluster = new Cluster(redis, etcd, await ScriptHistory.record(redis.url));
     for (let place = 0; place <= SPARE; place++) await cluster.#addLinks();
     for (const fence of ['on', 'off'] as const) {
       cluster.fleets.push(await Fleet.open(cluster, fence));
@@ -150,27 +139,6 @@ export class Cluster implements FleetGround {
     );
     this.links.push({ redis: await FaultProxy.start({ port: this.redis.port }), etcd });
   }
-}
-
-/** The scheduler's fixture as one file of JavaScript: a process of it starts in a third of the time. */
-async function compileFixture(): Promise<string> {
-  // Beside the installed packages, below this package's own package.json: both are looked for upwards.
-  const cache = join(packageRoot(), 'node_modules', '.cache');
-  mkdirSync(cache, { recursive: true });
-  const outdir = mkdtempSync(join(cache, 'carillon-cluster-'));
-  onCleanup('the compiled scheduler', () => rmSync(outdir, { recursive: true, force: true }));
-  const outfile = join(outdir, 'scheduler.mjs');
-  await build({
-    entryPoints: [fixture('spine-scheduler')],
-    outfile,
-    bundle: true,
-    packages: 'external',
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    logLevel: 'warning',
-  });
-  return outfile;
 }
 
 /** Takes what a promise of the design says may take `promised` ms; a machine that others load has five times as long. */

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { ownChild } from './child-guard.js';
 import { onCleanup } from './cleanup.js';
+import { compiled } from './compiled.js';
 
 export interface Exit {
   code: number | null;
@@ -22,8 +23,9 @@ export class NodeProcess {
   #ended = false;
 
   constructor(script: string, args: readonly string[], env: Readonly<Record<string, string | undefined>>) {
-    const loader = /\.[cm]?ts$/.test(script) ? ['--import', import.meta.resolve('tsx')] : [];
-    this.#child = spawn(process.execPath, [...loader, script, ...args], {
+    const path = compiled(script);
+    const loader = /\.[cm]?ts$/.test(path) ? ['--import', import.meta.resolve('tsx')] : [];
+    this.#child = spawn(process.execPath, [...loader, path, ...args], {
       env: { ...process.env, ...env },
       stdio: ['pipe', 'pipe', 'pipe'],
     });

@@ -17,14 +17,11 @@ export class SchedulerProcess {
     return scheduler;
   }
 
-  /**
-   * Starts it and waits for nothing.
-   * @param how.script the fixture, compiled; it starts sooner.
-   */
+  /** Starts it and waits for nothing. */
   static begin(
     spine: Spine,
     over: SchedulerOptions = {},
-    { script = fixture('spine-scheduler'), env = {} }: { script?: string; env?: NodeJS.ProcessEnv } = {},
+    { env = {} }: { env?: NodeJS.ProcessEnv } = {},
   ): SchedulerProcess {
     const options: SchedulerOptions = {
       redis: spine.url,
@@ -32,7 +29,7 @@ export class SchedulerProcess {
       prefix: spine.prefix,
       ...over,
     };
-    return new SchedulerProcess(spawnNode(script, [JSON.stringify(options)], env));
+    return new SchedulerProcess(spawnNode(fixture('spine-scheduler'), [JSON.stringify(options)], env));
   }
 
   /** Resolves when it serves all buckets. `timeout` in ms. */

@@ -11,12 +11,11 @@ import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';
 import { type NodeProcess, spawnNode } from '../../support/node-process.js';
 import { type RedisServer, startRedis } from '../../support/redis-server.js';
-import { compileCli } from '../cli-process.js';
+import { CLI } from '../cli-process.js';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const { services } = readCompose();
 const MEMBERS = ['etcd1', 'etcd2', 'etcd3'];
-const main = await compileCli();
 
 /** What the compose file starts, without Docker: the same command lines and environment, on loopback. */
 class Town {
@@ -71,7 +70,7 @@ class Town {
 
   /** A command of the image, whose entry point is the command line. */
   carillon(name: string, args = this.service(name).command ?? []): NodeProcess {
-    return spawnNode(main, args, this.env(name));
+    return spawnNode(CLI, args, this.env(name));
   }
 
   /** An example's script as it is mounted, where `carillon` and `bullmq` can be imported. */
@@ -82,7 +81,7 @@ class Town {
     const script = join(this.dir, basename(host));
     copyFileSync(join(ROOT, host), script);
     for (const [id, target] of [
-      ['carillon', join(dirname(dirname(main)), 'index.js')],
+      ['carillon', join(dirname(dirname(CLI)), 'index.js')],
       ['bullmq', fileURLToPath(import.meta.resolve('bullmq'))],
     ] as const) {
       const folder = join(this.dir, 'node_modules', id);
