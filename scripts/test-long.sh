@@ -41,5 +41,7 @@ CARILLON_ALL_ZONES=1 npx vitest run --project property fire-times-zones </dev/nu
 # schedules of every second, etcd's majority gone for 30 s and for three minutes.
 echo '== faults at full size'
 CARILLON_LONG=1 npx vitest run --project cluster --project fault --project alone </dev/null
+# What is compared by chance, with more of it.
+CARILLON_LONG=1 npx vitest run --project integration scripts-plain-tick schedules-fates </dev/null
 
 echo '== test-long: ok'
