@@ -19,8 +19,13 @@ const RETRY_MIN = 100;
 const RETRY_MAX = 1000;
 /** All owned fences are read this often while dispatch never rests, ms; each bucket's own is read with its records. */
 const PROVE_EVERY = 500;
-/** Planning gets a turn this often while dispatch never rests, ms. */
+/**
+ * Planning gets a turn this often while dispatch never rests, ms: a few schedules of every second keep up. A herd of
+ * schedules, whose turns take long, has a hundredth of the time until it is dispatched, and a turn every 2 s at least.
+ */
 const PLAN_TURN = 500;
+const PLAN_TURN_MAX = 2000;
+const PLAN_SHARE = 0.01;
 /** For so long after a dispatch planning rests as long as it works, ms: workers have those runs to fetch. */
 const YIELD = 5000;
 /**
@@ -75,6 +80,8 @@ export class ShardLoop extends Service {
   /** ms of Redis that are left to workers before the next pop. */
   #leave = 0;
   #plannedAt = 0;
+  /** ms from a turn of planning to the next while dispatch never rests. */
+  #planTurn = PLAN_TURN;
   #planFrom = 0;
   #dispatchedAt = Number.NEGATIVE_INFINITY;
   #provedAt = Number.NEGATIVE_INFINITY;
@@ -151,7 +158,7 @@ export class ShardLoop extends Service {
       return false;
     }
     // In a herd all buckets may have something to plan: they are asked for when there is time to.
-    const planning = !this.#busy || monotonic() - this.#plannedAt > PLAN_TURN;
+    const planning = !this.#busy || monotonic() - this.#plannedAt > this.#planTurn;
     const popped = await this.#pop(owned, planning);
     if (popped === undefined) return false;
     const rested = popped.taken === 0 && popped.trouble.length === 0;
@@ -159,10 +166,11 @@ export class ShardLoop extends Service {
     const now = monotonic();
     if (popped.popped > 0) this.#dispatchedAt = now;
     if (popped.planned.length === 0) return !rested || !planning;
-    if (rested ? now >= this.#planFrom : now - this.#plannedAt > PLAN_TURN) {
+    if (rested ? now >= this.#planFrom : now - this.#plannedAt > this.#planTurn) {
       this.#plannedAt = now;
       const more = await planner.plan(scripts, this.#served.owned(), popped.planned);
       const worked = monotonic() - now;
+      this.#planTurn = Math.min(PLAN_TURN_MAX, Math.max(PLAN_TURN, worked / PLAN_SHARE));
       this.#planFrom = now - this.#dispatchedAt < YIELD ? now + 2 * worked : now;
       return more || !rested;
     }
