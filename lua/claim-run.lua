@@ -20,11 +20,11 @@ local now = clockNow()
 local key = runKey(base, queueName, runId)
 if not holdsRun(key, lock) then return { 'STALE_RUN' } end
 redis.call('PEXPIRE', key .. ':lock', duration)
-local asked = orderOf(key) and redis.call('HGET', key, ASKED) or ''
-if asked == '' then redis.call('HDEL', key, ASKED) end
+local order, asked = orderOf(key)
+if asked and not order then redis.call('HDEL', key, ASKED) end
 -- One counter a shard, above what any clock gave before: a later attempt has a higher token, whatever TIME does.
 local last = tonumber(redis.call('HGET', tag .. ':meta', 'run')) or 0
 local token = string.format('%.0f', math.max(last + 1, now * INC_PER_MS))
 redis.call('HSET', tag .. ':meta', 'run', token)
 redis.call('HSET', key, TOKEN, token, LOCK, lock, WORKER, worker)
-return { 'OK', token, redis.call('HGET', key, CHECKPOINT) or '', asked, now }
+return { 'OK', token, redis.call('HGET', key, CHECKPOINT) or '', order and asked or '', now }

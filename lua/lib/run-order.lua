@@ -9,11 +9,12 @@ local function startsOf(key)
   return lock and redis.call('HGET', key, 'carillon:lock') ~= lock and starts - 1 or starts
 end
 
--- The order that stands, or nil. BullMQ counts the starts from one again when a run that had ended is sent anew: nobody
+-- The order that stands, or nil; then its text, or that of one that stands no more. BullMQ counts the starts from one again when a run that had ended is sent anew: nobody
 -- asked about that one.
 local function orderOf(key)
   local text = redis.call('HGET', key, 'carillon:asked')
-  local read, order = pcall(cjson.decode, text or '')
-  if not read or type(order) ~= 'table' then return nil end
-  return (tonumber(order.started) or 0) <= startsOf(key) and order or nil
+  if not text then return nil end
+  local read, order = pcall(cjson.decode, text)
+  local stands = read and type(order) == 'table' and (tonumber(order.started) or 0) <= startsOf(key)
+  return stands and order or nil, text
 end

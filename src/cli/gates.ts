@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { GateOptions } from '../client/gates.js';
 import { formatDuration } from '../domain/durations.js';
 import { stopsOf } from '../domain/gate.js';
+import { compact } from '../domain/schedule.js';
 import type { GateScripts } from '../redis/gate-scripts.js';
 import { durationArgument, integerArgument } from './arguments.js';
 import { withShard } from './connect.js';
@@ -132,7 +133,7 @@ async function change(
 function limitsOf(flags: LimitFlags): GateOptions {
   const count = (text: string | undefined, field: string) =>
     text === undefined ? undefined : integerArgument(text, field, 1, MOST);
-  const all = {
+  return compact({
     rate: flags.rate === undefined ? undefined : rateArgument(flags.rate, 'rate'),
     burst: count(flags.burst, 'burst'),
     maxWaiting: count(flags.maxWaiting, 'max-waiting'),
@@ -140,8 +141,7 @@ function limitsOf(flags: LimitFlags): GateOptions {
     groupBurst: count(flags.groupBurst, 'group-burst'),
     ageing: flags.ageing === undefined ? undefined : durationArgument(flags.ageing, 'ageing'),
     unmarkedPriority: count(flags.unmarkedPriority, 'unmarked-priority'),
-  };
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+  });
 }
 
 function rateArgument(text: string, field: string): NonNullable<GateOptions['rate']> {

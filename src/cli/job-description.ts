@@ -1,7 +1,6 @@
 import { readHistory } from '../client/history.js';
 import type { Queue } from '../client/queue.js';
 import { bucketOf } from '../domain/buckets.js';
-import { repeatWords } from '../domain/effects.js';
 import { identityOf } from '../domain/ids.js';
 import { readRunFacts } from '../redis/run-facts.js';
 import type { AfterEntry } from '../redis/submit-batch.js';
@@ -46,8 +45,8 @@ const ENDS = ['ended', 'fired', 'cancelled', 'replaced', 'deleted', 'expired'];
 
 /** What repeats of a job's runs do, by what its handler said last. */
 async function repeatsOf(queue: Queue, name: string): Promise<string> {
-  const [effects] = await new WorkerRegistry(queue.backend.shard).effectsOf(queue.name, [name]);
-  return repeatWords(effects);
+  const [repeats] = await new WorkerRegistry(queue.backend.shard).repeatsOf(queue.name, [name]);
+  return repeats as string;
 }
 
 /** Looks for a job in the timers, in BullMQ and among what was set aside; undefined when nobody knows it. */

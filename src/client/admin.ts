@@ -1,6 +1,5 @@
 import type { Redis } from 'ioredis';
 import { refuse } from '../config/check.js';
-import { repeatWords } from '../domain/effects.js';
 import { CarillonError } from '../domain/errors.js';
 import { type QueueStop, stopsOf } from '../domain/gate.js';
 import { checkQueueName } from '../domain/ids.js';
@@ -33,6 +32,7 @@ import { forecastTimers, type LoadForecastOptions, type TimersForecast } from '.
 import { Gates } from './gates.js';
 import { type HistoryEntry, type HistoryOptions, readHistory } from './history.js';
 import { QueuePauses } from './queue-pauses.js';
+import { tellRepeats } from './tell-repeats.js';
 
 /** A queue that our tier knows, and what waits in its timers. */
 export interface QueueSummary {
@@ -123,22 +123,8 @@ export class Admin {
     checkListing(options);
     if (!(await this.#exists())) return { items: [] };
     const page = await listJobs(this.#scripts, options);
-    await this.#tellRepeats(page.items);
+    await tellRepeats(new WorkerRegistry(this.#shard), page.items);
     return page;
-  }
-
-  async #tellRepeats(jobs: readonly ListedJob[]): Promise<void> {
-    const registry = new WorkerRegistry(this.#shard);
-    for (const queue of new Set(jobs.map((job) => job.queue))) {
-      const own = jobs.filter((job) => job.queue === queue);
-      const effects = await registry.effectsOf(
-        queue,
-        own.map(({ name }) => name),
-      );
-      own.forEach((job, index) => {
-        job.repeats = repeatWords(effects[index]);
-      });
-    }
   }
 
   /** A page of what was set aside. */

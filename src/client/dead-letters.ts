@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { checkInteger, checkObject, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { deadReasonOf } from '../domain/dead-reason.js';
-import { repeatWords } from '../domain/effects.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { jobIdOfRun } from '../domain/ids.js';
 import { parseInstant } from '../domain/instant.js';
@@ -65,7 +64,7 @@ export class DeadLetters {
   constructor(
     private readonly queue: DeadLetterSource,
     private readonly scripts: DeadScripts,
-    private readonly workers: Pick<WorkerRegistry, 'effectsOf'>,
+    private readonly workers: Pick<WorkerRegistry, 'repeatsOf'>,
     private readonly maxPayload: number,
   ) {}
 
@@ -213,8 +212,8 @@ export class DeadLetters {
 
   async #withRepeats(letters: readonly Letter[]): Promise<DeadLetter[]> {
     const names = letters.map(({ name }) => name);
-    const effects = await this.workers.effectsOf(this.queue.name, names);
-    return letters.map((letter, i) => ({ ...letter, repeats: repeatWords(effects[i]) }));
+    const repeats = await this.workers.repeatsOf(this.queue.name, names);
+    return letters.map((letter, i) => ({ ...letter, repeats: repeats[i] as string }));
   }
 
   #payload({ data, dataText }: RequeueEdit): string | undefined {

@@ -1,4 +1,4 @@
-import type { WorkerFacts } from '../redis/worker-registry.js';
+import { parseFacts } from '../redis/worker-registry.js';
 import type { DoctorContext } from './doctor-context.js';
 
 /**
@@ -13,8 +13,8 @@ export async function checkUntold(
   if ((await client.exists(keys.deadSince)) === 0) return;
   const who = new Map([...removing].map(([queue, identities]) => [queue, [...identities]]));
   for (const text of await client.hvals(keys.workers)) {
-    const facts = readFacts(text);
-    if (facts?.removesDead !== true || typeof facts.queue !== 'string') continue;
+    const facts = parseFacts(text);
+    if (facts?.removesDead !== true) continue;
     who.set(facts.queue, [...(who.get(facts.queue) ?? []), `worker ${facts.id}`]);
   }
   for (const [queue, names] of [...who].sort()) {
@@ -24,13 +24,5 @@ export async function checkUntold(
       subject: queue,
       detail: `removeOnFail removes runs as they die, so that onDead is not told of them: ${names.join(', ')}`,
     });
-  }
-}
-
-function readFacts(text: string): Partial<WorkerFacts> | undefined {
-  try {
-    return JSON.parse(text) as Partial<WorkerFacts>;
-  } catch {
-    return undefined;
   }
 }

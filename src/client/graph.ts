@@ -10,6 +10,8 @@ import { statusError } from '../redis/status.js';
 import type { SubmitAnswer, SubmitItem, SubmitResult } from '../redis/submit-batch.js';
 import { Submitter } from '../redis/submitter.js';
 import type { UnansweredJobs } from '../redis/unanswered-jobs.js';
+import type { WorkerRegistry } from '../redis/worker-registry.js';
+import { type GraphNodeInfo, readGraph } from './job-graph.js';
 import { jobIds } from './job-ids.js';
 import { checkRequestId, type JobOptions } from './job-options.js';
 import { namedBy } from './named-refusal.js';
@@ -37,6 +39,7 @@ export interface AddedNode {
 export interface GraphParts {
   jobs: JobScripts;
   parents: ParentScripts;
+  workers: WorkerRegistry;
   unanswered: UnansweredJobs;
   limits: JobLimits & { maxPending: number };
   /** The options of jobs of the own queue that do not say otherwise. */
@@ -50,6 +53,12 @@ export class Graphs {
   readonly #newId = jobIds();
 
   constructor(private readonly parts: GraphParts) {}
+
+  /** All jobs that hang together with one of the own queue. */
+  read(jobId: string): Promise<Map<string, GraphNodeInfo>> {
+    const { parents, workers, limits } = this.parts;
+    return readGraph(parents, workers, limits.queue, jobId);
+  }
 
   /**
    * Checks the graph whole, then adds it, parents first: a call that fails half-way has stored no job without its parents,

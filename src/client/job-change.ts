@@ -3,8 +3,7 @@ import { rejectUnknown } from '../config/unknown-options.js';
 import { checkJobName } from '../domain/ids.js';
 import { encodeData } from '../queue/payload.js';
 import type { RecordChange } from '../redis/job-scripts.js';
-import { type JobOptions, KNOWN_OPTIONS, resolveOptions } from './job-options.js';
-import { PARENT_KEYS } from './job-parents.js';
+import { type JobOptions, KNOWN_OPTIONS, OF_ONE_JOB, resolveOptions } from './job-options.js';
 
 /** What a waiting job is to be instead; what is left out stays. At least one thing must be named. */
 export interface JobChange<Data, Name extends string> {
@@ -30,18 +29,7 @@ export interface StoredOptions {
 }
 
 /** Time, id and deduplication are given once, when a job is added. */
-const GIVEN_ONCE = [
-  'at',
-  'deduplication',
-  'delay',
-  'durability',
-  'duplicateWindow',
-  'ifExists',
-  'jobId',
-  'requestId',
-  'timestamp',
-  ...PARENT_KEYS,
-] as const;
+const GIVEN_ONCE = [...OF_ONE_JOB, 'durability'] as const;
 /** What BullMQ calls them in its JSON, where it is another name. */
 const ENCODED: Readonly<Record<string, readonly string[]>> = { keepLogs: ['kl'], telemetry: ['tm', 'omc'] };
 const NO_OPTIONS = '{"attempts":0}';

@@ -1,8 +1,8 @@
-import { repeatWords } from '../domain/effects.js';
 import { identityOf, splitIdentity } from '../domain/ids.js';
 import type { ParentFound, ParentScripts } from '../redis/parent-scripts.js';
 import type { ParentCondition } from '../redis/submit-batch.js';
 import type { WorkerRegistry } from '../redis/worker-registry.js';
+import { tellRepeats } from './tell-repeats.js';
 
 /** A job of a graph, as far as it is known: a parent's outcome is kept for an hour after it ended. */
 export interface GraphNodeInfo {
@@ -61,31 +61,13 @@ export async function readGraph(
     }
     layer = next;
   }
-  await tellRepeats(nodes, scripts, workers);
-  return nodes;
-}
-
-/** Of those that may run yet, or again: dead ones too. */
-async function tellRepeats(
-  nodes: ReadonlyMap<string, GraphNodeInfo>,
-  scripts: ParentScripts,
-  workers: WorkerRegistry,
-): Promise<void> {
+  // Of those that may run yet, or again: dead ones too.
   const inBullmq = [...nodes].filter(([, node]) => RUNS.has(node.state)).map(([identity]) => identity);
   for (const [identity, name] of await scripts.namesOf(inBullmq)) {
     Object.assign(nodes.get(identity) as GraphNodeInfo, { name });
   }
-  const named = [...nodes.values()].filter(({ name }) => name !== undefined);
-  for (const queue of new Set(named.map((node) => node.queue))) {
-    const own = named.filter((node) => node.queue === queue);
-    const effects = await workers.effectsOf(
-      queue,
-      own.map(({ name }) => name as string),
-    );
-    own.forEach((node, i) => {
-      node.repeats = repeatWords(effects[i]);
-    });
-  }
+  await tellRepeats(workers, nodes.values());
+  return nodes;
 }
 
 function infoOf(found: ParentFound): GraphNodeInfo {

@@ -67,18 +67,19 @@ export interface ResolvedOptions {
   sizeLimit: number | undefined;
 }
 
-/** Options of ours, which BullMQ never sees. The mark that a run carries in BullMQ is dropped when a job is added again. */
-const OURS: ReadonlySet<string> = new Set([
+const OF_ADDING = [
   'at',
-  'carillon',
   'delay',
-  'durability',
   'duplicateWindow',
   'ifExists',
   'jobId',
   'requestId',
   ...PARENT_KEYS,
-]);
+] as const;
+/** What is given once, with one job. */
+export const OF_ONE_JOB = [...OF_ADDING, 'deduplication', 'timestamp'] as const;
+/** Options of ours, which BullMQ never sees. The mark that a run carries in BullMQ is dropped when a job is added again. */
+const OURS: ReadonlySet<string> = new Set([...OF_ADDING, 'carillon', 'durability']);
 export const KNOWN_OPTIONS = [
   'at', 'delay', 'durability', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deadline', 'deduplication', 'group', 'keepLogs', 'lifo',
   'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timeout', 'timestamp', ...PARENT_KEYS,

@@ -3,7 +3,6 @@ import { refuse } from '../config/check.js';
 import type { DurabilityOptions } from '../config/durability-options.js';
 import { resolveQueueOptions, type TimerOptions } from '../config/queue-options.js';
 import type { Duration } from '../domain/durations.js';
-import { repeatWords } from '../domain/effects.js';
 import { CarillonError } from '../domain/errors.js';
 import { tickRunId } from '../domain/ids.js';
 import type { Instant } from '../domain/instant.js';
@@ -31,7 +30,7 @@ import type { JobChange } from './job-change.js';
 import { type ControlResult, type EditOptions, JobControl } from './job-control.js';
 import { type ChangedJobs, type ChangeJobsOptions, type JobVerb, ManyJobs } from './job-control-many.js';
 import type { JobFilter } from './job-filter.js';
-import { type GraphNodeInfo, readGraph } from './job-graph.js';
+import type { GraphNodeInfo } from './job-graph.js';
 import { checkDefaultOptions, type JobOptions } from './job-options.js';
 import type { JobSchedulerJson, JobSchedulerOptions } from './job-scheduler-form.js';
 import { JobSchedulers } from './job-schedulers.js';
@@ -140,21 +139,17 @@ export class Queue<
       wall: Date.now,
       answered: () => unanswered.answered(),
     });
-    this.#producer = new Producer(
-      this,
-      submitter,
-      unanswered,
-      { ...timers, queue: name },
-      () => this.jobsOpts,
-    );
+    const limits = { ...timers, queue: name };
+    this.#producer = new Producer(this, submitter, unanswered, limits, () => this.jobsOpts);
+    const workers = new WorkerRegistry(shard);
     this.#graphs = new Graphs({
       jobs: scripts,
       parents: new ParentScripts(shard),
+      workers,
       unanswered,
-      limits: { ...timers, queue: name },
+      limits,
       defaults: () => this.jobsOpts,
     });
-    const workers = new WorkerRegistry(shard);
     this.dead = new DeadLetters(this as never, new DeadScripts(shard), workers, timers.maxPayload);
     this.schedules = new Schedules({
       queueName: name,
@@ -163,7 +158,7 @@ export class Queue<
       calendars: new CalendarStore(shard),
       unanswered,
       stateOf: (runId) => this.getJobState(runId),
-      repeatsOf: async (jobName) => repeatWords((await workers.effectsOf(name, [jobName]))[0]),
+      repeatsOf: async (jobName) => (await workers.repeatsOf(name, [jobName]))[0] as string,
       encodeTemplate: (id, template) => encodeTemplate(id, template, this.jobsOpts, timers.maxPayload),
     });
     this.gate = new QueueGate(new Gates(new GateScripts(shard)), name);
@@ -240,8 +235,7 @@ export class Queue<
 
   /** All jobs that hang together with one: what it waits for, what waits for it, and so on; by `<queue>:<id>`, at most 1,000. */
   async getGraph(jobId: string): Promise<Map<string, GraphNodeInfo>> {
-    const { shard } = this.backend;
-    return readGraph(new ParentScripts(shard), new WorkerRegistry(shard), this.name, jobId);
+    return this.#graphs.read(jobId);
   }
 
   /**

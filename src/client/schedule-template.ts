@@ -2,24 +2,12 @@ import { checkObject, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { checkJobName } from '../domain/ids.js';
 import { encodeData } from '../queue/payload.js';
-import { type JobOptions, resolveOptions } from './job-options.js';
-import { PARENT_KEYS } from './job-parents.js';
+import { type JobOptions, OF_ONE_JOB, resolveOptions } from './job-options.js';
 import type { EncodedTemplate } from './schedule-write.js';
 import type { ScheduleTemplate } from './schedules-port.js';
 
-/** Options that belong to one job; each run of a schedule has its own time and id. */
-const OF_ONE_JOB = [
-  'jobId',
-  'delay',
-  'at',
-  'ifExists',
-  'duplicateWindow',
-  'requestId',
-  'timestamp',
-  'deadline',
-  'deduplication',
-  ...PARENT_KEYS,
-] as const;
+/** Each run of a schedule has its own time and id. */
+const NOT_OF_RUNS = [...OF_ONE_JOB, 'deadline'] as const;
 
 /**
  * Checks and encodes what each run of a schedule is to be.
@@ -42,7 +30,7 @@ export function encodeTemplate(
       'Give new Queue(name, { durability }).',
     );
   }
-  for (const key of OF_ONE_JOB) {
+  for (const key of NOT_OF_RUNS) {
     if (opts[key] !== undefined) {
       refuse(
         `template.opts.${key}`,
@@ -53,7 +41,7 @@ export function encodeTemplate(
     }
   }
   const inherited = { ...defaults };
-  for (const key of OF_ONE_JOB) delete inherited[key];
+  for (const key of NOT_OF_RUNS) delete inherited[key];
   const resolved = resolveOptions({ ...inherited, ...opts });
   return {
     name: checkJobName(template.name ?? scheduleId, 'template.name'),

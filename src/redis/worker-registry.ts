@@ -1,4 +1,4 @@
-import { weakestEffects } from '../domain/effects.js';
+import { repeatWords, weakestEffects } from '../domain/effects.js';
 import { CarillonError } from '../domain/errors.js';
 import { asText } from './replies.js';
 import type { Shard } from './shard.js';
@@ -108,6 +108,11 @@ export class WorkerRegistry {
     });
   }
 
+  /** The same in words for people. */
+  async repeatsOf(queue: string, names: readonly string[]): Promise<string[]> {
+    return (await this.effectsOf(queue, names)).map(repeatWords);
+  }
+
   async #oneOf(given: string): Promise<string> {
     const ids = (await this.list()).map(({ id }) => id);
     if (ids.includes(given)) return given;
@@ -139,7 +144,7 @@ function noteOf(text: string): string {
 }
 
 /** A field that no worker wrote is no worker. */
-function parseFacts(text: string): WorkerFacts | undefined {
+export function parseFacts(text: string): WorkerFacts | undefined {
   const facts = parsed<Partial<WorkerFacts>>(text);
   if (typeof facts?.queue !== 'string' || typeof facts.host !== 'string') return undefined;
   return { ...facts, handlers: facts.handlers ?? {} } as WorkerFacts;
