@@ -49,7 +49,9 @@ describe.each(['on', 'off'] as const)('a queue key of the wrong type, fence chec
     await eventually(async () => expect(await count(spine, 'broken:parked')).toBe(BROKEN), {
       timeout: 50_000,
     });
-    expect(scheduler.readiness()).toMatchObject({ ready: true, brokenQueues: ['broken'] });
+    await eventually(() =>
+      expect(scheduler.readiness()).toMatchObject({ ready: true, brokenQueues: ['broken'] }),
+    );
     await expectHealthy(spine, 'queue', 'parked');
 
     // What is due now is kept too, and answered as ever.

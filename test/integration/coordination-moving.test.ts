@@ -191,7 +191,7 @@ describe('an etcd that is not the one that it was', () => {
     expect(await spine.client.hget(spine.keys.fence, '9')).toMatch(/\|a$/);
     expect(await adopt()).toMatchObject({ isNew: true, inTheWay: [7, 8] });
     await dispatches();
-    expect(scheduler.readiness().ready).toBe(true);
+    await eventually(() => expect(scheduler.readiness().ready).toBe(true));
   }, 60_000);
 
   test('fences that were put right without an adopt are found within seconds', async ({ task }) => {

@@ -221,7 +221,7 @@ describe('a Redis that refuses us', () => {
     });
     await scheduler.start();
     await leads(scheduler);
-    expect(scheduler.readiness()).toMatchObject({ ready: true });
+    await eventually(() => expect(scheduler.readiness()).toMatchObject({ ready: true }));
   });
 });
 
