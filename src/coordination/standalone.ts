@@ -15,7 +15,7 @@ export type HoldReply = { now: number } & (
 /** The few calls that standalone coordination makes on Redis; handed in, so that it imports none of it. */
 export interface HeartbeatStore {
   /** Keeps the leadership of `token`, or tries for it when `token` is 0. */
-  hold(holder: string, token: number, staleAfter: number, force: boolean): Promise<HoldReply>;
+  hold(holder: string, token: number, ttl: number, force: boolean): Promise<HoldReply>;
   release(holder: string, token: number): Promise<void>;
 }
 

@@ -11,8 +11,9 @@ export class HeartbeatScripts {
 
   constructor(private readonly shard: Shard) {}
 
-  async hold(holder: string, token: number, staleAfter: number, force: boolean) {
-    const { status, rest } = await this.#call(holder, token, staleAfter, force ? 'force' : 'hold');
+  /** `ttl` in ms: for so long after a beat nobody else gets it, whatever TTL they have. */
+  async hold(holder: string, token: number, ttl: number, force: boolean) {
+    const { status, rest } = await this.#call(holder, token, ttl, force ? 'force' : 'hold');
     switch (status) {
       case 'HELD':
       case 'ACQUIRED':
@@ -31,7 +32,7 @@ export class HeartbeatScripts {
     if (status !== 'RELEASED') throw new CarillonError('BAD_SCRIPT', `hold-leadership answered ${status}`);
   }
 
-  #call(holder: string, token: number, staleAfter: number, verb: string) {
-    return this.shard.run('hold-leadership', 'allow-oom', [holder, staleAfter, verb, this.#epoch, token]);
+  #call(holder: string, token: number, ttl: number, verb: string) {
+    return this.shard.run('hold-leadership', 'allow-oom', [holder, ttl, verb, this.#epoch, token]);
   }
 }

@@ -141,7 +141,8 @@ describe.each(['on', 'off'] as const)('I5 a stale leader cannot write, fence che
     const proxy = await FaultProxy.start({ port: server.port });
     const first = await SchedulerProcess.start(spine, { ...options, redis: proxy.url });
     await first.tookOver();
-    const second = await SchedulerProcess.start(spine, options);
+    // Its time must not run out while it is stopped: then the first would lead anew, and rightly move what is due.
+    const second = await SchedulerProcess.start(spine, { ...options, ttl: '10m' });
     const expected = new Map<string, number>();
     await herd(spine, 'a', 5000, 500, expected);
     await eventually(async () => (await pending(spine)) < 5000, { every: 1 });
@@ -156,6 +157,7 @@ describe.each(['on', 'off'] as const)('I5 a stale leader cannot write, fence che
     await first.leadsNoMore();
     // What was on its way has arrived once this call, sent behind it, is answered.
     await eventually(() => first.node.lines.some((line) => line.includes('stands by')), { timeout: 20_000 });
+    expect(await tokenOf(spine)).toBe(2);
     if (fence === 'on') expect(await pending(spine)).toBe(1000);
     second.node.sigcont();
     await eventually(async () => (await pending(spine)) === 0, { timeout: 60_000 });

@@ -141,6 +141,24 @@ describe('standing by', () => {
     await eventually(() => expect(coordinator.terms()[0]?.token).toBe(2));
   });
 
+  test.each([
+    [2 * TTL, 'longer'],
+    [TTL / 2, 'shorter'],
+  ])(
+    'a leader with a TTL of %i ms may be silent for as long, not for the TTL of who waits',
+    async (ttl, word) => {
+      const spine = await open({ name: `other ttl, ${word}` });
+      await new HeartbeatScripts(spine.shard).hold('a', 0, ttl, false);
+      const { coordinator } = await setup(spine, 'b');
+      const beats = new HeartbeatScripts(spine.shard);
+      await spine.client.hset(spine.keys.leader, 'beat', NOW - ttl + 1);
+      expect(await beats.hold('b', 0, TTL, false)).toMatchObject({ status: 'STANDBY', holder: 'a' });
+      await spine.client.hset(spine.keys.leader, 'beat', NOW - ttl);
+      await coordinator.start();
+      expect(coordinator.terms()[0]?.token).toBe(2);
+    },
+  );
+
   test('LOST: another took it by force; the term ends with the next beat', async ({ task }) => {
     const spine = await open(task);
     const { coordinator, logger, monotonic } = await setup(spine, 'a');
