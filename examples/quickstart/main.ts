@@ -48,9 +48,11 @@ try {
     console.error(`quickstart: ${error instanceof Error ? error.message : error}`);
   process.exitCode = error instanceof Stopped ? error.exitCode : 1;
 } finally {
-  for (const stop of stops.reverse()) await stop();
+  for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) await stop();
   console.log('\nStopped everything that was started here.');
 }
+// What was interrupted may wait for a Redis that is gone by now.
+process.exit();
 
 async function run(): Promise<number> {
   const started = performance.now();

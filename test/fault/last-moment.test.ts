@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { isCarillonError } from '../../src/domain/errors.js';
-import { aJob, jobs } from '../support/builders.js';
+import { aJob } from '../support/builders.js';
 import { eventually } from '../support/eventually.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { History } from '../support/history.js';
@@ -12,6 +12,8 @@ import { startMover } from '../support/spine-process.js';
 
 const LONG = process.env.CARILLON_LONG === '1';
 const COUNT = LONG ? 6000 : 900;
+/** Jobs due within a quarter of a second. */
+const WAVE = 150;
 
 /** What must have become of a job, by the answer that its last change got. */
 interface Fate {
@@ -78,32 +80,36 @@ describe.each(['on', 'off'] as const)('I1 I2 I3 changes at the last moment, fenc
       Array.from({ length: 4 }, () => Spine.open({ url: proxy.url, namespace: spine.namespace })),
     );
     for (const token of [1, fence === 'on' ? 1 : 2]) await startMover(spine, server.url, { fence }, token);
-    const now = await spine.now();
-    const offset = now - performance.now();
-    const start = now + 1500 + COUNT / 2;
-    const dueAt = (i: number) => start + Math.floor(i * 1.7);
-    await spine.submit(
-      'q',
-      jobs(COUNT, 'a', (i) => ({ time: dueAt(i) })),
-    );
     const dropping = setInterval(() => proxy.dropReplies(1, 'EVALSHA'), 250);
 
     const fates = new Map<string, Fate>();
     // ms before its time that a change is sent: as long as a call takes here, found by those in time and too late.
     let lead = 0;
-    const change = async (i: number) => {
-      const act = CHANGES[i % CHANGES.length] as Change;
-      const fate = await act(through[i % through.length] as Spine, `a${i}`, dueAt(i));
-      fates.set(`a${i}`, fate);
-      if (act === CANCEL) lead += fate.runs === 1 ? 4 : -4;
-    };
-    const changes: Promise<void>[] = [];
-    for (let i = 0; i < COUNT; i++) {
-      const at = dueAt(i) - lead - 20 + Math.random() * 40 - offset;
-      await eventually(() => performance.now() >= at, { every: 1, timeout: 60_000 });
-      changes.push(change(i));
+    for (let from = 0; from < COUNT; from += WAVE) {
+      const now = await spine.now();
+      const offset = now - performance.now();
+      const start = now + 200 + Math.ceil(lead);
+      const dueAt = (i: number) => start + Math.floor((i - from) * 1.7);
+      const wave = Array.from({ length: WAVE }, (_, k) => from + k);
+      await spine.submit(
+        'q',
+        wave.map((i) => aJob(`a${i}`, { time: dueAt(i) })),
+      );
+      const change = async (i: number) => {
+        const act = CHANGES[i % CHANGES.length] as Change;
+        const fate = await act(through[i % through.length] as Spine, `a${i}`, dueAt(i));
+        fates.set(`a${i}`, fate);
+        const late = performance.now() + offset - dueAt(i);
+        if (act === CANCEL) lead = fate.runs === 1 ? lead + Math.max(4, late / 10) : 0.9 * lead;
+      };
+      const changes: Promise<void>[] = [];
+      for (const i of wave) {
+        const at = dueAt(i) - lead - 20 + Math.random() * 40 - offset;
+        await eventually(() => performance.now() >= at, { every: 1, timeout: 60_000 });
+        changes.push(change(i));
+      }
+      await Promise.all(changes);
     }
-    await Promise.all(changes);
     clearInterval(dropping);
     await eventually(async () => Number(await spine.client.hget(spine.keys.queues, 'q:scheduled')) === 0, {
       timeout: 20_000,
