@@ -7,8 +7,8 @@ const COMPILED = 'test/support/compiled-sources.ts';
 
 /**
  * One project a folder of test/. Groups run one after the other: what kills processes or watches the clock
- * never shares the machine with the rest. Faults are mostly waits for leases and locks to end, longer ones than any delay
- * by a neighbour: three at a time. What times Redis itself is in `alone`.
+ * never shares the machine with the rest. What talks to servers mostly waits, for them or for leases and locks to end: three
+ * at a time on two cores, two clusters at most. What times Redis itself is in `alone`.
  */
 function project(folder: Folder, groupOrder: number, maxWorkers: number, ...globalSetup: string[]) {
   return {
@@ -35,12 +35,12 @@ export default defineConfig({
     projects: [
       project('unit', 0, 2),
       project('property', 0, 2),
-      project('contract', 1, 2, SHARED_REDIS, COMPILED),
-      project('integration', 1, 2, SHARED_REDIS, COMPILED),
-      project('cluster', 2, 3, SHARED_REDIS, COMPILED),
-      project('fault', 2, 3, SHARED_REDIS, COMPILED),
-      project('alone', 3, 1, SHARED_REDIS, COMPILED),
-      project('package', 4, 1, 'test/support/packed-consumer.ts'),
+      project('contract', 1, 3, SHARED_REDIS, COMPILED),
+      project('integration', 1, 3, SHARED_REDIS, COMPILED),
+      project('cluster', 2, 2, SHARED_REDIS, COMPILED),
+      project('fault', 3, 3, SHARED_REDIS, COMPILED),
+      project('alone', 4, 1, SHARED_REDIS, COMPILED),
+      project('package', 5, 1, 'test/support/packed-consumer.ts'),
     ],
   },
 });

@@ -73,6 +73,12 @@ export class Cluster implements FleetGround {
     return performance.now() - from;
   }
 
+  /** An instance that does not answer is followed by the others; until then theirs are served without a break. */
+  async othersTakeOver(victim: number, promised: number, what: string): Promise<void> {
+    const others = [0, 1, 2].filter((place) => place !== victim);
+    expectWithin(what, await this.ledBy(others), promised);
+  }
+
   /** The fault is over: all that was accepted has come, once and not early, tokens never fell, and `doctor` agrees. */
   async expectSound(): Promise<void> {
     await Promise.all(this.fleets.map((fleet) => fleet.load.pause()));
