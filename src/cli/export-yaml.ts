@@ -2,6 +2,7 @@ import { Document, isMap, type Pair, type Scalar } from 'yaml';
 import type { ScheduleInfo } from '../client/schedule-info.js';
 import { writtenSchedule } from '../domain/written-schedule.js';
 import { isMark } from './marks.js';
+import { isPlainNote } from './pause-note.js';
 
 const HEAD = ` Schedules as \`carillon apply -f <file>\` takes them.`;
 
@@ -34,9 +35,14 @@ function written({ id, definition, template, state, note }: ScheduleInfo): Recor
   return {
     ...rest,
     ...(tags.length === 0 ? {} : { tags }),
-    ...(state === 'paused' ? { paused: note ?? true } : {}),
+    ...(state === 'paused' ? { paused: pausedAs(note) } : {}),
     ...(Object.keys(runs).length === 0 ? {} : { template: runs }),
   };
+}
+
+function pausedAs(note: string | undefined): unknown {
+  if (note === undefined || note === '') return true;
+  return isPlainNote(note) ? note : { note };
 }
 
 /** What a file cannot say, and a reader wants to know. */

@@ -1,8 +1,8 @@
-import { LineCounter, parseAllDocuments } from 'yaml';
 import { type CronJobImportOptions, importCronJob, NAMESPACE_TAG } from '../domain/import-cronjob.js';
 import type { Imported } from '../domain/imported.js';
 import type { Adjust } from './apply-changes.js';
-import { YAML_OPTIONS, yamlValue } from './yaml-value.js';
+import { manifestDocuments } from './k8s-documents.js';
+import { yamlValue } from './yaml-value.js';
 
 const LIST = 'List';
 
@@ -14,20 +14,17 @@ export interface Manifests {
 
 /** Reads a file of one or many documents, lists of objects included. A document that is no YAML is refused alone. */
 export function readManifests(text: string, options: CronJobImportOptions): Manifests {
-  const counter = new LineCounter();
   const imported: Imported[] = [];
   let others = 0;
-  const documents = parseAllDocuments(text, { ...YAML_OPTIONS, lineCounter: counter });
-  for (const document of 'empty' in documents ? [] : documents) {
+  for (const { document, lineAt } of manifestDocuments(text)) {
     const read = yamlValue(document);
     if ('problems' in read) {
       const [problem] = read.problems;
-      const at = counter.linePos(problem?.offset ?? 0).line;
       const reason = `it is no YAML: ${problem?.message}`;
-      imported.push({ kind: 'refused', line: at, text: 'a document', reason });
+      imported.push({ kind: 'refused', line: lineAt(problem?.offset ?? 0), text: 'a document', reason });
       continue;
     }
-    const line = counter.linePos(document.contents?.range?.[0] ?? 0).line;
+    const line = lineAt(document.contents?.range?.[0] ?? 0);
     for (const object of objectsOf(read.value)) {
       const found = importCronJob(object, line, options);
       if (found === undefined) others++;

@@ -10,6 +10,7 @@ import { checkQueueName, checkScheduleId, identityOf } from '../domain/ids.js';
 import { MOST_TAGS, type ScheduleDefinition } from '../domain/schedule.js';
 import type { WantedEntry } from './apply-changes.js';
 import { APPLIED, isMark } from './marks.js';
+import { isPlainNote } from './pause-note.js';
 import { translateCrons } from './schedule-dialect.js';
 import { YAML_OPTIONS, yamlValue } from './yaml-value.js';
 
@@ -219,11 +220,15 @@ function templateOf(written: unknown): WantedSchedule['template'] {
   };
 }
 
+/** A word that may mean a boolean is no note, unless `note` says so: read as one, `no` would pause. */
 function pausedOf(written: unknown): { paused?: boolean; note?: string } {
   if (written === undefined) return {};
   if (typeof written === 'boolean') return { paused: written };
-  if (typeof written === 'string' && written !== '') return { paused: true, note: written };
-  throw invalid('paused', written, 'is neither yes nor no', 'write true, false, or why it is paused');
+  if (typeof written === 'string' && isPlainNote(written)) return { paused: true, note: written };
+  const { note, ...others } = (written ?? {}) as Fields;
+  if (typeof note === 'string' && note !== '' && Object.keys(others).length === 0)
+    return { paused: true, note };
+  throw invalid('paused', written, 'is neither true nor false', 'write true, false, or why it is paused');
 }
 
 function fieldsOf(value: unknown, what: string, todo: string): Fields {

@@ -24,6 +24,16 @@ export function crondRefusal(fields: readonly string[]): string | undefined {
   return undefined;
 }
 
+/** Whether a word is such as only a field of numbers is: `*`, `1-5`, `?`. */
+export function isNumericField(word: string): boolean {
+  return /^[\d*?][\d,*?/~-]*$/.test(word);
+}
+
+/** Whether a word may be a field, of numbers or of weekdays by name. */
+export function looksLikeField(word: string): boolean {
+  return isNumericField(word) || /^(?:(?:sun|mon|tue|wed|thu|fri|sat)[,-]?)+$/i.test(word);
+}
+
 function itemProblem(field: CronField, item: string): string | undefined {
   if (item === '') return 'empty list item';
   const [range = '', step, ...more] = item.split('/');

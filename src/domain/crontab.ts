@@ -1,7 +1,8 @@
-import { crondRefusal } from './crontab-fields.js';
+import { readCommand } from './crontab-command.js';
+import { crondRefusal, isNumericField } from './crontab-fields.js';
 import { isCarillonError } from './errors.js';
 import { compileSchedule } from './fire-times.js';
-import { checkTimeZone } from './time-zone-names.js';
+import { isTimeZone, spelledTimeZone } from './time-zone-names.js';
 
 interface Line {
   /** Counted from 1. */
@@ -58,6 +59,13 @@ export interface CrontabOptions {
   userColumn?: boolean;
 }
 
+/** Before the fields it tells cronie not to log the runs. */
+const QUIET = /^-(?=[^ \t])/;
+const QUIET_NOTE = 'the - before it keeps cronie from logging it; only root’s crontab has that';
+const SIX_FIELDS = 'for seconds: carillon schedules upsert <queue> <id> --cron with six';
+/** What an unknown zone is to cron anyhow. */
+const MEANS_UTC = /^(?:etc\/)?(?:utc|uct|gmt|gmt0|gmt[+-]0|greenwich|universal|zulu)$/i;
+
 /** What the lines above leave behind for those below. */
 interface Context {
   readonly userColumn: boolean;
@@ -89,7 +97,7 @@ function parseLine(raw: string, line: number, context: Context): CrontabLine {
 }
 
 const VARIABLE =
-  /^(?:'([^']+)'|"([^"]+)"|([^\s='"]+))[ \t]*=[ \t]*(?:'([^']*)'|"([^"]*)"|([^'"\s].*?)?)[ \t]*$/;
+  /^(?:'([^'=]+)'|"([^"=]+)"|([^\s='"]+))[ \t]*=[ \t]*(?:'([^']*)'|"([^"]*)"|([^'"\s].*?)?)[ \t]*$/;
 
 function parseVariable(text: string, line: number, context: Context): CrontabVariable | undefined {
   const match = VARIABLE.exec(text);
@@ -99,7 +107,7 @@ function parseVariable(text: string, line: number, context: Context): CrontabVar
   const notes: string[] = [];
   if (name === 'CRON_TZ') {
     context.tz = value === '' ? undefined : value;
-    if (!isTimeZone(context.tz)) notes.push('unknown zone');
+    if (zoneRefusal(context.tz) !== undefined) notes.push('unknown zone');
   } else {
     context.env[name] = value;
     if (name === 'TZ') notes.push('TZ is for the command; only CRON_TZ moves the times');
@@ -107,16 +115,18 @@ function parseVariable(text: string, line: number, context: Context): CrontabVar
   return { line, kind: 'env', name, value, notes };
 }
 
-function parseEntry(text: string, line: number, context: Context): CrontabEntry | CrontabRefusal {
+function parseEntry(raw: string, line: number, context: Context): CrontabEntry | CrontabRefusal {
+  const text = raw.replace(QUIET, '');
   const columns = (text.startsWith('@') ? 1 : 5) + (context.userColumn ? 1 : 0);
   const { words, rest } = takeWords(text, columns);
   const user = context.userColumn ? words[columns - 1] : undefined;
   const fields = words.slice(0, context.userColumn ? columns - 1 : columns);
-  const { command, stdin } = splitPercent(rest);
+  const { command, stdin } = readCommand(rest);
   const base = { line, expression: fields.join(' '), tz: context.tz, user, command };
-  const reason = refusal(fields, command, context);
+  const reason = refusal(base, fields, context);
   if (reason !== undefined) return { ...base, kind: 'refused', reason, notes: [] };
   const notes = stdin === undefined ? [] : ['text after the first bare % is standard input'];
+  if (text !== raw && !context.userColumn) notes.push(QUIET_NOTE);
   try {
     // The seed only lets `~` be judged; the schedule's own identity chooses the value.
     const timing = compileSchedule({ cron: base.expression, tz: context.tz }, { seed: 'crontab' });
@@ -127,22 +137,27 @@ function parseEntry(text: string, line: number, context: Context): CrontabEntry 
   }
 }
 
-function refusal(fields: readonly string[], command: string, context: Context): string | undefined {
+function refusal(
+  { user, command, tz }: Pick<CrontabRefusal, 'user' | 'command' | 'tz'>,
+  fields: readonly string[],
+  { userColumn }: Context,
+): string | undefined {
   if (!fields[0]?.startsWith('@') && fields.length < 5) return 'fewer than five fields';
   const problem = crondRefusal(fields);
   if (problem !== undefined) return problem;
+  const layout = `a crontab has five fields, ${userColumn ? 'a user and then' : 'and then'} a command; ${SIX_FIELDS}`;
+  if (user !== undefined && isNumericField(user)) return `${user} is no user: ${layout}`;
   if (command === '') return 'no command';
-  return isTimeZone(context.tz) ? undefined : `unknown zone ${context.tz}`;
+  if (command.startsWith('*')) return `${command.split(/[ \t]/)[0]} is no command: ${layout}`;
+  return zoneRefusal(tz);
 }
 
-function isTimeZone(tz: string | undefined): boolean {
-  if (tz === undefined) return true;
-  try {
-    checkTimeZone(tz);
-    return true;
-  } catch {
-    return false;
-  }
+function zoneRefusal(tz: string | undefined): string | undefined {
+  if (tz === undefined) return undefined;
+  if (!isTimeZone(tz)) return `unknown zone ${tz}`;
+  const name = spelledTimeZone(tz);
+  if (name === tz || MEANS_UTC.test(tz)) return undefined;
+  return `unknown zone ${tz}: cron tells large letters from small ones and ran this by UTC; write CRON_TZ=${name}, or CRON_TZ=UTC to keep the times it had`;
 }
 
 /** The first `count` words of a line, or fewer if it ends before, and what follows them. */
@@ -156,10 +171,4 @@ function takeWords(text: string, count: number): { words: string[]; rest: string
     rest = rest.slice(match[0].length);
   }
   return { words, rest };
-}
-
-/** A command ends at its first bare `%`; the rest is its standard input, where further ones are line breaks. */
-function splitPercent(text: string): { command: string; stdin: string | undefined } {
-  const [command = '', ...input] = text.split(/(?<!\\)%/).map((part) => part.replaceAll('\\%', '%'));
-  return { command: command.trimEnd(), stdin: input.length === 0 ? undefined : input.join('\n') };
 }

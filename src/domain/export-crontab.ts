@@ -1,5 +1,8 @@
+import { parseCrontab } from './crontab.js';
+import { trimCommand, writeCommand } from './crontab-command.js';
 import { crondRefusal } from './crontab-fields.js';
 import { COMMAND_JOB } from './import-crontab.js';
+import { spelledTimeZone } from './time-zone-names.js';
 
 /** A schedule as an entry of a crontab needs it. */
 export interface ExportableSchedule {
@@ -63,7 +66,7 @@ export function exportCrontab(
       continue;
     }
     for (const [name, value] of Object.entries(line.env)) {
-      if (env[name] !== value) text.push(`${quoted(name)}=${quoted(value)}`);
+      if (env[name] !== value) text.push(variableOf(name, value));
     }
     env = line.env;
     if (tz !== line.tz) text.push(`CRON_TZ=${line.tz}`);
@@ -89,11 +92,34 @@ function lineOf(
   const problem = crondRefusal(fields);
   if (problem !== undefined) return `${cron}: crond does not take it: ${problem}`;
   if (userColumn && command.user === undefined) return 'it names no user (data.user)';
-  const percent = (text: string) => text.replaceAll('%', '\\%');
-  const input = command.stdin === undefined ? '' : `%${command.stdin.split('\n').map(percent).join('%')}`;
+  const lost = Object.entries(command.env).find(([name, value]) => !isReadBack(name, value));
+  if (lost !== undefined) return `no line of a crontab can set ${lost[0]} so (data.env)`;
   const user = userColumn ? `${command.user} ` : '';
-  const text = `${fields.join(' ')} ${user}${percent(command.command)}${input}`;
-  return { id, tz: definition.tz ?? 'UTC', env: command.env, text: paused ? `#${text}` : text };
+  const text = `${fields.join(' ')} ${user}${writeCommand(command)}`;
+  const unread = unreadOf(text, command, userColumn);
+  if (unread !== undefined) return unread;
+  const tz = spelledTimeZone(definition.tz ?? 'UTC');
+  return { id, tz, env: command.env, text: paused ? `#${text}` : text };
+}
+
+/** Why a line is not read back as what it was written from; undefined if it is. */
+function unreadOf(text: string, { command, stdin, user }: Command, userColumn: boolean): string | undefined {
+  const [read] = parseCrontab(text, { userColumn });
+  if (read?.kind === 'refused') return `crond does not take it: ${read.reason}`;
+  if (read?.kind !== 'entry' || (userColumn && read.user !== user)) return 'no line of a crontab can say it';
+  if (read.command === trimCommand(command) && read.stdin === stdin) return undefined;
+  return 'its command or input has a % or a line break behind a backslash, which no crontab can say';
+}
+
+function isReadBack(name: string, value: string): boolean {
+  const [read] = parseCrontab(variableOf(name, value));
+  // One above the line would move its times.
+  if (read?.kind !== 'env' || name === 'CRON_TZ') return false;
+  return read.name === name && read.value === value;
+}
+
+function variableOf(name: string, value: string): string {
+  return `${quoted(name)}=${quoted(value)}`;
 }
 
 /** What a run is to do, as importCrontab stores it; a text says what is missing. */
@@ -121,7 +147,9 @@ function commandOf({ name, data }: ExportableSchedule['template']): Command | st
 
 function quoted(text: string): string {
   if (/^[A-Za-z0-9_@./:,+-]*$/.test(text)) return text;
-  return text.includes('"') ? `'${text}'` : `"${text}"`;
+  if (!text.includes('"')) return `"${text}"`;
+  // Behind a first character that is none, quotes are characters as others are.
+  return text.includes("'") ? text : `'${text}'`;
 }
 
 function order(a: string, b: string): number {

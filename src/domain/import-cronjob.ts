@@ -13,7 +13,7 @@ import {
   type ScheduleDefinition,
   SHORTEST_RUN_TIMEOUT,
 } from './schedule.js';
-import { checkTimeZone } from './time-zone-names.js';
+import { checkTimeZone, spelledTimeZone } from './time-zone-names.js';
 
 /** The job name of a CronJob's run: what a worker's handler is chosen by. */
 export const CRONJOB_JOB = 'run-cron-job';
@@ -152,7 +152,7 @@ function definitionOf(
   if ('refused' in timing) throw new Refusal(`spec.schedule: ${timing.refused}`);
   const tz = spec.timeZone === undefined || spec.timeZone === null ? defaultTz : zoneOf(spec.timeZone);
   if ('cron' in timing && changesMatter(text, timing.cron, tz, now)) warnings.push(CLOCK_CHANGE);
-  const policy = spec.concurrencyPolicy ?? 'Allow';
+  const policy = isUnset(spec.concurrencyPolicy) ? 'Allow' : spec.concurrencyPolicy;
   const overlap =
     typeof policy === 'string' && Object.hasOwn(POLICIES, policy) ? POLICIES[policy] : undefined;
   if (overlap === undefined) {
@@ -199,7 +199,7 @@ function changesMatter(text: string, cron: string, tz: string, now: number): boo
 
 /** Labels, and the namespace: a CronJob of the same name in another one is another. The import adds a tag. */
 function tagsOf({ namespace, labels }: Fields, notTranslated: string[]): string[] {
-  const tags = namespace === undefined ? [] : [NAMESPACE_TAG + textAt(namespace, 'metadata.namespace')];
+  const tags = isUnset(namespace) ? [] : [NAMESPACE_TAG + textAt(namespace, 'metadata.namespace')];
   for (const [key, value] of Object.entries(isFields(labels) ? labels : {})) {
     const tag = `${key}=${value}`;
     if (tag.length <= LONGEST_TAG && tags.length < MOST_TAGS - 1) tags.push(tag);
@@ -264,7 +264,7 @@ function notTranslatedOf(job: Fields): string[] {
 
 /** A namespace holds no dot: no two CronJobs share a `namespace.name`. */
 function idOf(name: string, { namespace }: Fields, { namespaceIds = false }: CronJobImportOptions): string {
-  return namespaceIds && typeof namespace === 'string' ? `${namespace}.${name}` : name;
+  return namespaceIds && typeof namespace === 'string' && namespace !== '' ? `${namespace}.${name}` : name;
 }
 
 function nameOf(metadata: Fields): string {
@@ -280,11 +280,14 @@ function nameOf(metadata: Fields): string {
 function zoneOf(value: unknown): string {
   const zone = textAt(value, 'spec.timeZone');
   try {
-    return checkTimeZone(zone, 'spec.timeZone');
+    checkTimeZone(zone, 'spec.timeZone');
   } catch (error) {
     if (isCarillonError(error)) throw new Refusal(error.message);
     throw error;
   }
+  const name = spelledTimeZone(zone);
+  if (name === zone) return zone;
+  throw new Refusal(`spec.timeZone: ${show(zone)} is unknown (it is case sensitive); write ${name}`);
 }
 
 function refuseUnknown(spec: Fields): void {
@@ -300,6 +303,11 @@ function isFields(value: unknown): value is Fields {
 function fieldsAt(value: unknown, path: string): Fields {
   if (isFields(value)) return value;
   throw new Refusal(`${path}: ${value === undefined || value === null ? 'is missing' : 'must be an object'}`);
+}
+
+/** The API server gives an empty word of an optional field its default, as it does one that is not there. */
+function isUnset(value: unknown): boolean {
+  return value === undefined || value === null || value === '';
 }
 
 function textAt(value: unknown, path: string): string {

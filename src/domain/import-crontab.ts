@@ -1,4 +1,5 @@
 import { type CrontabEntry, parseCrontab } from './crontab.js';
+import { looksLikeField } from './crontab-fields.js';
 import { commandIds, type StandingCommand } from './crontab-ids.js';
 import type { Imported, ImportedSchedule } from './imported.js';
 import type { MissedPolicy } from './schedule.js';
@@ -22,6 +23,8 @@ export const COMMAND_JOB = 'run-command';
 
 /** Users whose names are no commands. */
 const USERS = new Set(['root', 'nobody', 'daemon', 'www-data', 'nginx', 'apache', 'uucp']);
+
+const FIVE = 'A crontab has five';
 
 /**
  * Reads a crontab as schedules whose runs carry the command, its standard input, its user and its variables. What
@@ -76,6 +79,7 @@ function scheduleOf(entry: CrontabEntry, id: string, tz: string, missed: MissedP
         (note) => note !== 'no newline at end of file' && !note.startsWith('text after the first bare %'),
       ),
       ...userHint(entry),
+      ...fieldHint(entry),
     ],
   };
 }
@@ -85,6 +89,14 @@ function userHint({ user, command }: CrontabEntry): string[] {
   const [first = '', ...more] = command.split(/\s+/);
   if (user !== undefined || more.length === 0 || !USERS.has(first)) return [];
   return [`${first}: a user, not a command? --user-column reads it so`];
+}
+
+/** Six fields, as other schedulers have them, leave the last one for a command or a user. */
+function fieldHint({ user, command }: CrontabEntry): string[] {
+  const [first = '', ...more] = command.split(/\s+/);
+  if (user !== undefined && looksLikeField(user)) return [`${user}: a sixth field, not a user? ${FIVE}`];
+  if (more.length === 0 || !looksLikeField(first)) return [];
+  return [`${first}: a sixth field, not a command? ${FIVE}`];
 }
 
 function notTranslated({ user, env }: CrontabEntry): string[] {

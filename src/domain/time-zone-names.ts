@@ -4,14 +4,19 @@ import { CarillonError, shortText } from './errors.js';
  * IANA's names without a `/`. ICU knows more of these three-letter words and gives some a meaning of its own (BST is
  * Dhaka, IST is Kolkata, PST observes daylight time), so only these are taken.
  */
-const SINGLE_WORDS = new Set(
+const SINGLE_WORDS = byLowerCase(
   (
     'CET CST6CDT Cuba EET EST EST5EDT Egypt Eire GB GB-Eire GMT GMT+0 GMT-0 GMT0 Greenwich HST Hongkong Iceland Iran ' +
     'Israel Jamaica Japan Kwajalein Libya MET MST MST7MDT NZ NZ-CHAT Navajo PRC PST8PDT Poland Portugal ROC ROK ' +
     'Singapore Turkey UCT UTC Universal W-SU WET Zulu'
-  )
-    .toUpperCase()
-    .split(' '),
+  ).split(' '),
+);
+
+/** What stands in names with a `/` and is not one large letter before small ones. */
+const ODD_WORDS = byLowerCase(
+  'of au es IN US GMT UTC UCT ACT NSW LHI McMurdo DumontDUrville BajaNorte BajaSur DeNoronha EasterIsland ComodRivadavia'.split(
+    ' ',
+  ),
 );
 
 const NAME = /^[A-Za-z][A-Za-z0-9_+-]*(?:\/[A-Za-z0-9_+-]+)*$/;
@@ -32,8 +37,22 @@ export function isTimeZone(text: string): boolean {
   return NAME.test(text) && isListed(text) && isKnown(text);
 }
 
+/** A zone's name in the letters of the zone files: others tell large ones from small ones, we do not. */
+export function spelledTimeZone(tz: string): string {
+  const lower = tz.toLowerCase();
+  if (!tz.includes('/')) return SINGLE_WORDS.get(lower) ?? tz;
+  return lower.replace(
+    /[a-z]+/g,
+    (word) => ODD_WORDS.get(word) ?? `${word.charAt(0).toUpperCase()}${word.slice(1)}`,
+  );
+}
+
+function byLowerCase(words: readonly string[]): ReadonlyMap<string, string> {
+  return new Map(words.map((word) => [word.toLowerCase(), word]));
+}
+
 function isListed(tz: string): boolean {
-  return tz.includes('/') ? !/^SystemV\//i.test(tz) : SINGLE_WORDS.has(tz.toUpperCase());
+  return tz.includes('/') ? !/^SystemV\//i.test(tz) : SINGLE_WORDS.has(tz.toLowerCase());
 }
 
 function isKnown(tz: string): boolean {

@@ -119,15 +119,103 @@ describe('crontab lines', () => {
   });
 });
 
+describe('six fields are no line of a crontab', () => {
+  const only = (text: string, userColumn = false) => parseCrontab(text, { userColumn })[0];
+
+  test.each([
+    ['0 0 12 * * * /opt/x', '* is no command: a crontab has five fields, and then a command'],
+    ['*/30 * * * * * /opt/y', '* is no command'],
+    ['0 0 12 * * */2 /opt/x', '*/2 is no command'],
+    ['@daily * /opt/x', '* is no command'],
+  ])('%s', (text, reason) => {
+    expect(only(text)).toMatchObject({ kind: 'refused', reason: expect.stringContaining(reason) });
+    expect(only(text)).toMatchObject({ reason: expect.stringContaining('schedules upsert') });
+  });
+
+  test.each([
+    ['0 5 * * * root * x', '* is no command: a crontab has five fields, a user and then a command'],
+    ['0 0 12 * * * root /opt/x', '* is no user'],
+    ['0 0 12 * * * /opt/x', '* is no user'],
+    ['0 0 12 * * 1-5 root /opt/x', '1-5 is no user'],
+    ['0 0 12 * * ? root /opt/x', '? is no user'],
+  ])('with a user column: %s', (text, reason) => {
+    expect(only(text, true)).toMatchObject({ kind: 'refused', reason: expect.stringContaining(reason) });
+  });
+
+  test('a star further on, or a number in a name, is a command', () => {
+    expect(only('0 5 * * * ls *')?.kind).toBe('entry');
+    expect(only('0 5 * * * 7z a b')?.kind).toBe('entry');
+    expect(only('0 5 * * * r2d2 run', true)?.kind).toBe('entry');
+  });
+});
+
+describe('cronie’s dash before the fields', () => {
+  test('a system crontab may have it', () => {
+    for (const times of ['*/15 * * * *', '@hourly']) {
+      expect(parseCrontab(`-${times} root run\n`, { userColumn: true })).toMatchObject([
+        { kind: 'entry', expression: times, user: 'root', command: 'run', notes: [] },
+      ]);
+    }
+  });
+
+  test('so may root’s own, and it is told', () => {
+    expect(parseCrontab('-*/15 * * * * run\n')).toMatchObject([
+      { kind: 'entry', expression: '*/15 * * * *', notes: [expect.stringContaining('only root’s')] },
+    ]);
+  });
+});
+
+describe('a zone is spelled as the zone files are, or cron runs it by UTC', () => {
+  const entryOf = (tz: string) => parseCrontab(`CRON_TZ=${tz}\n0 5 * * * x\n`);
+
+  test.each([
+    ['america/new_york', 'America/New_York'],
+    ['EUROPE/LONDON', 'Europe/London'],
+    ['est5edt', 'EST5EDT'],
+    ['us/eastern', 'US/Eastern'],
+  ])('%s', (tz, right) => {
+    expect(entryOf(tz)).toMatchObject([
+      { kind: 'env', notes: ['unknown zone'] },
+      { kind: 'refused', reason: expect.stringMatching(`by UTC; write CRON_TZ=${right}, or CRON_TZ=UTC`) },
+    ]);
+  });
+
+  test.each(['UTC', 'utc', 'Gmt', 'etc/utc', 'zulu', 'US/Eastern', 'Etc/GMT+5', 'EST5EDT'])(
+    '%s is taken',
+    (tz) => {
+      expect(entryOf(tz)).toMatchObject([{ notes: [] }, { kind: 'entry', tz }]);
+    },
+  );
+});
+
+describe('percent signs behind backslashes, as cronie reads them', () => {
+  test.each([
+    ['a \\\\% b', 'a \\\\', ' b'],
+    ['a \\% b', 'a % b', undefined],
+    ['a \\\\\\% b', 'a \\\\% b', undefined],
+    ['a \\x% b', 'a \\x', ' b'],
+    ['a \\', 'a \\', undefined],
+    ['a%b \\\\% c', 'a', 'b \\% c'],
+    ['a%b\\\\%%c\\', 'a', 'b\\%\nc\\'],
+    ['a \\  ', 'a \\  ', undefined],
+    ['a  %b', 'a', 'b'],
+  ])('%s', (text, command, stdin) => {
+    expect(parseCrontab(`0 5 * * * ${text}\n`)).toMatchObject([{ kind: 'entry', command, stdin }]);
+  });
+});
+
 describe('quotes in a variable end its value', () => {
   const kindOf = (text: string) => {
     const [line] = parseCrontab(text);
     return line?.kind === 'env' ? `${line.name}=${line.value}|` : line?.kind;
   };
 
-  test.each(['F = "x" y', 'F="x" y', "M='x' # c", "M =\t'x' # c", 'F="x', 'F=\t"x'])('%j is none', (text) => {
-    expect(kindOf(text)).toBe('refused');
-  });
+  test.each(['F = "x" y', 'F="x" y', "M='x' # c", "M =\t'x' # c", 'F="x', 'F=\t"x', "'F=1'=x"])(
+    '%j is none',
+    (text) => {
+      expect(kindOf(text)).toBe('refused');
+    },
+  );
 
   test.each([
     ['F = "x"', 'F=x|'],
@@ -136,19 +224,19 @@ describe('quotes in a variable end its value', () => {
     ['F = " x "', 'F= x |'],
     ['F=', 'F=|'],
     ['F =  ', 'F=|'],
+    [`F=it's "x"`, `F=it's "x"|`],
   ])('%j is %j', (text, told) => {
     expect(kindOf(text)).toBe(told);
   });
 });
 
 test.each([
-  ['-*/5', '-*/5'],
-  ['-5', '-5'],
   ['5-', '5-'],
   ['/5', '/5'],
   ['1,-', '-'],
   ['1-x', 'x'],
-  ['--5', '--5'],
+  ['--5', '-5'],
+  ['- 5', '-'],
 ])('a bad value is named: %s', (minute, told) => {
   expect(parseCrontab(`${minute} * * * * run`)).toMatchObject([
     { kind: 'refused', reason: `minute: bad value ${told}` },

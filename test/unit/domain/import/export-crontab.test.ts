@@ -41,6 +41,12 @@ describe('there and back again', () => {
     expect(refused).toEqual([]);
   });
 
+  test('a zone is spelled as cron knows it', () => {
+    const one = aCommand('a', { command: 'x' });
+    const { text } = exportCrontab([{ ...one, definition: { ...one.definition, tz: 'america/new_york' } }]);
+    expect(text).toContain('CRON_TZ=America/New_York\n');
+  });
+
   test('percent signs, line breaks, quotes and blanks', () => {
     const data = {
       command: 'date +%H',
@@ -67,6 +73,14 @@ describe('what no line can be', () => {
       aCommand('seconds', { command: 'x' }, '*/5 * * * * *'),
       aCommand('last', { command: 'x' }, '0 5 L * *'),
       aCommand('lines', { command: 'x\ny' }),
+      aCommand('star', { command: '* x' }),
+      aCommand('blank', { command: ' ' }),
+      aCommand('percent', { command: 'printf a\\%b' }),
+      aCommand('ended', { command: 'y\\', stdin: 'in' }),
+      aCommand('input', { command: 'y', stdin: 'a\\\nb' }),
+      aCommand('zone', { command: 'x', env: { CRON_TZ: 'Asia/Tokyo' } }),
+      aCommand('quotes', { command: 'x', env: { A: `"both' ` } }),
+      aCommand('equals', { command: 'x', env: { 'A=B': 'c' } }),
     ]);
     expect(text).toBe('');
     expect(Object.fromEntries(refused.map(({ id, reason }) => [id, reason]))).toEqual({
@@ -76,8 +90,18 @@ describe('what no line can be', () => {
       seconds: expect.stringContaining('five fields'),
       last: expect.stringContaining('day of month'),
       lines: expect.stringContaining('several lines'),
+      star: expect.stringContaining('* is no command'),
+      blank: expect.stringContaining('no command'),
+      percent: expect.stringContaining('behind a backslash'),
+      ended: expect.stringContaining('behind a backslash'),
+      input: expect.stringContaining('behind a backslash'),
+      zone: expect.stringContaining('CRON_TZ'),
+      quotes: expect.stringContaining('can set A'),
+      equals: expect.stringContaining('can set A=B'),
     });
     expect(exportCrontab([aCommand('a', { command: 'x' })], { userColumn: true }).refused).toHaveLength(1);
+    const twoWords = aCommand('a', { command: 'x', user: 'a b' });
+    expect(exportCrontab([twoWords], { userColumn: true }).refused).toHaveLength(1);
   });
 
   test('a variable that would reach another command', () => {

@@ -248,6 +248,15 @@ describe('names, labels, history', () => {
   });
 });
 
+test('an empty word of an optional field is as none', () => {
+  for (const empty of ['', null]) {
+    expect(imported(aCronJob({ concurrencyPolicy: empty })).definition.overlap).toBe('allow');
+    const object = aCronJob({}, {}, {}, { namespace: empty });
+    expect(imported(object).definition.tags).toBeUndefined();
+    expect(importCronJob(object, 1, { ...OPTIONS, namespaceIds: true })).toMatchObject({ id: 'one' });
+  }
+});
+
 describe('what the API server refuses', () => {
   test.each([
     ['apiVersion', { ...(aCronJob() as object), apiVersion: 'v1' }],
@@ -259,6 +268,7 @@ describe('what the API server refuses', () => {
     ['spec.schedule', aCronJob({ schedule: '' })],
     ['spec.timeZone', aCronJob({ timeZone: '' })],
     ['spec.timeZone', aCronJob({ timeZone: 'local' })],
+    ['spec.concurrencyPolicy', aCronJob({ concurrencyPolicy: false })],
     ['spec.suspend', aCronJob({ suspend: 'yes' })],
     ['spec.startingDeadlineSeconds', aCronJob({ startingDeadlineSeconds: '60' })],
     ['spec.successfulJobsHistoryLimit', aCronJob({ successfulJobsHistoryLimit: -1 })],
@@ -269,9 +279,22 @@ describe('what the API server refuses', () => {
     ['parallelism', aCronJob({}, { parallelism: -1 })],
     ['restartPolicy', aCronJob({}, {}, { restartPolicy: 'Always' })],
     ['restartPolicy', aCronJob({}, {}, { restartPolicy: undefined })],
+    ['restartPolicy', aCronJob({}, {}, { restartPolicy: '' })],
     ['containers', aCronJob({}, {}, { containers: [] })],
   ])('%s', (field, object) => {
     expect(reason(object)).toMatch(new RegExp(`^${field.replaceAll('.', '\\.')}: `));
+  });
+
+  test.each([
+    ['europe/london', 'Europe/London'],
+    ['utc', 'UTC'],
+    ['Utc', 'UTC'],
+    ['america/port-au-prince', 'America/Port-au-Prince'],
+    ['ETC/UTC', 'Etc/UTC'],
+  ])('the time zone %s, whose letters are not those of %s', (timeZone, right) => {
+    expect(reason(aCronJob({ timeZone }))).toMatch(/^spec\.timeZone: .* unknown \(it is case sensitive\)/);
+    expect(reason(aCronJob({ timeZone }))).toMatch(new RegExp(`; write ${right}$`));
+    expect(imported(aCronJob({ timeZone: right })).definition.tz).toBe(right);
   });
 
   test.each([

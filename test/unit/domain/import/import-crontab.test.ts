@@ -117,6 +117,18 @@ describe('what crond does is kept', () => {
     expect(warnings('17 * * * * root')).toEqual([]);
   });
 
+  test('a sixth field that a shell would be given is told of', () => {
+    const warnings = (text: string, userColumn = false) => read(text, { userColumn }).schedules[0]?.warnings;
+    expect(warnings('0 0 12 * * ? /opt/x')).toEqual(['?: a sixth field, not a command? A crontab has five']);
+    expect(warnings('0 0 12 * * 1-5 /opt/x')).toHaveLength(1);
+    expect(warnings('0 0 12 * * MON-FRI /opt/x')).toHaveLength(1);
+    expect(warnings('0 0 12 * * MON root /opt/x', true)).toEqual([
+      'MON: a sixth field, not a user? A crontab has five',
+    ]);
+    expect(warnings('0 0 12 * * monitor /opt/x')).toEqual([]);
+    expect(warnings('0 0 12 * * 7z')).toEqual([]);
+  });
+
   test('an expression that never fires is taken with a warning', () => {
     expect(read('0 0 31 2 * x').schedules[0]?.warnings).toEqual([expect.stringContaining('never fires')]);
   });
