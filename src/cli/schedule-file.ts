@@ -3,11 +3,12 @@ import { type Document, isMap, isScalar, isSeq, LineCounter, parseDocument } fro
 import { encodeTemplate } from '../client/schedule-template.js';
 import type { WantedSchedule } from '../client/wanted-schedule.js';
 import { rejectUnknown } from '../config/unknown-options.js';
+import { fromBullmqPattern, readAsBullmq } from '../domain/bullmq-pattern.js';
 import { checkSchedule, SCHEDULE_KEYS } from '../domain/check-schedule.js';
 import { DIALECTS, type Dialect } from '../domain/dialect.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { checkQueueName, checkScheduleId, identityOf } from '../domain/ids.js';
-import { MOST_TAGS, type ScheduleDefinition } from '../domain/schedule.js';
+import { compact, MOST_TAGS, type ScheduleDefinition, type StoredPolicies } from '../domain/schedule.js';
 import type { WantedEntry } from './apply-changes.js';
 import { APPLIED, isMark } from './marks.js';
 import { isPlainNote } from './pause-note.js';
@@ -24,7 +25,7 @@ export interface ScheduleFile {
 }
 
 const FILE_KEYS = ['label', 'queues'];
-const OWN_KEYS = ['template', 'paused', 'dialect', 'startsAtOnce'];
+const OWN_KEYS = ['template', 'paused', 'dialect', 'startsAtOnce', 'bullmqPattern'];
 const TEMPLATE_KEYS = ['name', 'data', 'opts'];
 /** The queue's own limit is judged when it is written. */
 const ANY_SIZE = Number.MAX_SAFE_INTEGER;
@@ -102,7 +103,7 @@ class Reader {
   #readSchedule(queue: string, id: string, written: unknown): void {
     const schedule = fieldsOf(written, id, "write cron: '30 2 * * *', missed: latest and so on below it");
     rejectUnknown(schedule, [...SCHEDULE_KEYS, ...OWN_KEYS]);
-    const { template, paused, dialect, startsAtOnce, ...rest } = schedule;
+    const { template, paused, dialect, startsAtOnce, bullmqPattern, ...rest } = schedule;
     const warnings: string[] = [];
     const definition = (dialect === undefined
       ? rest
@@ -121,7 +122,11 @@ class Reader {
     encodeTemplate(id, runs, {}, ANY_SIZE);
     const wanted: WantedSchedule = {
       id,
-      policies: startsAtOnce === true ? { ...policies, startsAtOnce } : policies,
+      policies: compact({
+        ...policies,
+        startsAtOnce: startsAtOnce === true ? startsAtOnce : undefined,
+        bullmqPattern: bullmqPatternOf(bullmqPattern, policies),
+      }),
       template: runs,
       ...pausedOf(paused),
     };
@@ -171,6 +176,20 @@ class Reader {
     }
     return { offset, depth: path.length };
   }
+}
+
+/** A pattern of BullMQ's form stands beside the `cron` that says the same, as export writes it. */
+function bullmqPatternOf(pattern: unknown, { cron }: StoredPolicies): string | undefined {
+  if (pattern === undefined) return undefined;
+  if (typeof pattern === 'string' && cron?.length === 1) {
+    if ([readAsBullmq(pattern), fromBullmqPattern(pattern).cron].includes(cron[0] ?? '')) return pattern;
+  }
+  throw invalid(
+    'bullmqPattern',
+    pattern,
+    'is not what BullMQ writes for this cron',
+    'leave it out; it only says how upsertJobScheduler was given the pattern',
+  );
 }
 
 /** Expressions in another scheduler's notation, in ours. */

@@ -177,7 +177,13 @@ function readFields(
     data: JSON.parse(fields.data ?? '{}') as unknown,
     opts: decodeOptions(fields.opts ?? '{}'),
   };
-  return { policies: checkSchedule(definition, identityOf(queueName, id)), template, warnings };
+  const policies = checkSchedule(definition, identityOf(queueName, id));
+  const { pattern } = fields;
+  // The getters tell it as it was written, and code that writes it again changes nothing.
+  if (pattern !== undefined && definition.cron !== undefined && definition.cron !== pattern) {
+    policies.bullmqPattern = pattern;
+  }
+  return { policies, template, warnings };
 }
 
 function timingOf(

@@ -1,7 +1,10 @@
 import { checkObject, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
+import { readAsBullmq } from '../domain/bullmq-pattern.js';
 import { checkSchedule } from '../domain/check-schedule.js';
-import type { StoredPolicies } from '../domain/schedule.js';
+import { refusalOf } from '../domain/cron-refusal.js';
+import { CarillonError, isCarillonError } from '../domain/errors.js';
+import type { ScheduleDefinition, StoredPolicies } from '../domain/schedule.js';
 import type { ScheduleInfo } from './schedule-info.js';
 
 /** BullMQ's own form of a schedule: the second argument of `upsertJobScheduler`. */
@@ -46,7 +49,8 @@ const REFUSED: Record<string, string> = {
 };
 
 /**
- * BullMQ's behaviour, stated (I11): the newest missed tick runs, runs may overlap, an `every` starts at once.
+ * BullMQ's behaviour, stated (I11): the newest missed tick runs, runs may overlap, an `every` starts at once, and a
+ * pattern names the days that BullMQ makes of it.
  * @param hostZone the host's time zone; BullMQ reads a pattern without `tz` in it, we never do.
  * @throws CarillonError INVALID_OPTION, INVALID_CRON, INVALID_TIME_ZONE, INVALID_DURATION, UNSUPPORTED
  */
@@ -80,11 +84,26 @@ export function fromJobSchedulerForm(
     );
   }
   const aligned = alignment(options);
-  const policies = checkSchedule({ ...timing, ...aligned, missed: 'latest', overlap: 'allow' }, seed);
+  const policies = checkPattern({ ...timing, ...aligned, missed: 'latest', overlap: 'allow' }, seed);
   // What was given is told again by the getters, also where it is our default.
   if (options.tz !== undefined) policies.tz = options.tz;
   if (policies.every !== undefined && aligned === undefined) policies.startsAtOnce = true;
   return policies;
+}
+
+/** Keeps a pattern beside the `cron` that says here what it says to BullMQ. */
+function checkPattern(definition: ScheduleDefinition, seed: string): StoredPolicies {
+  const { pattern, ...rest } = definition;
+  const cron = typeof pattern === 'string' ? readAsBullmq(pattern) : undefined;
+  if (pattern === undefined || cron === undefined || cron === pattern) return checkSchedule(definition, seed);
+  try {
+    return { ...checkSchedule({ ...rest, cron }, seed), bullmqPattern: pattern };
+  } catch (error) {
+    if (!isCarillonError(error) || error.code !== 'INVALID_CRON') throw error;
+    const { code, todo } = error;
+    const message = refusalOf(error, cron, { text: pattern, option: 'pattern' });
+    throw new CarillonError(code, message, { field: 'pattern', given: pattern, todo });
+  }
 }
 
 /** An `every` with an offset does not start at once: BullMQ waits for the next slot. */
@@ -103,7 +122,7 @@ function alignment({
 
 /** A schedule as BullMQ's getters give it. */
 export function toJobSchedulerForm(info: ScheduleInfo): JobSchedulerJson {
-  const { cron, every, tz, startDate, endDate, limit } = info.definition;
+  const { cron, bullmqPattern, every, tz, startDate, endDate, limit } = info.definition;
   const { name, data, opts } = info.template;
   const template = { ...(isEmpty(data) ? {} : { data }), ...(isEmpty(opts) ? {} : { opts }) };
   const json = {
@@ -115,7 +134,7 @@ export function toJobSchedulerForm(info: ScheduleInfo): JobSchedulerJson {
     startDate,
     endDate,
     tz,
-    pattern: cron?.join(' | '),
+    pattern: bullmqPattern ?? cron?.join(' | '),
     every,
     offset: every === undefined ? 0 : (info.next ?? 0) % every,
     template: isEmpty(template) ? undefined : template,

@@ -37,6 +37,7 @@ const TIMING = new Set([
   'endDate',
   'limit',
   'startsAtOnce',
+  'bullmqPattern',
 ]);
 
 /**
@@ -132,7 +133,11 @@ function formOf(queueName: string, info: ScheduleInfo): JobSchedulerOptions {
       'Make it several schedules first.',
     );
   }
-  const given = toBullmqPattern(withoutSeeds(cron, identityOf(queueName, info.id)));
+  const { bullmqPattern } = definition;
+  const given =
+    bullmqPattern === undefined || usesSeed(bullmqPattern)
+      ? toBullmqPattern(withoutSeeds(cron, identityOf(queueName, info.id)))
+      : { pattern: bullmqPattern };
   if ('every' in given) return { every: given.every, startDate: next, ...bounds };
   return { pattern: given.pattern, tz, ...(startDate === undefined ? {} : { startDate }), ...bounds };
 }

@@ -50,7 +50,7 @@ export function changedPolicies(
   changes: ScheduleDefinitionChange,
   seed: string,
 ): StoredPolicies {
-  const { startsAtOnce, ...stored } = readPolicies(record);
+  const { startsAtOnce, bullmqPattern, ...stored } = readPolicies(record);
   const named = compact(checkObject('changes', changes)) as Readonly<Record<string, unknown>>;
   const isNew = (option: string) => named[option] !== undefined && named[option] !== null;
   const merged: Record<string, unknown> = { ...writtenSchedule(stored) };
@@ -68,6 +68,7 @@ export function changedPolicies(
     // BullMQ's form keeps a UTC that was given.
     tz: checked.tz ?? (named.tz === undefined ? stored.tz : undefined),
     startsAtOnce: [...SOURCES, 'anchor'].some(isNew) ? undefined : startsAtOnce,
+    bullmqPattern: SOURCES.some(isNew) ? undefined : bullmqPattern,
   });
 }
 

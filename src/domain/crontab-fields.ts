@@ -34,6 +34,19 @@ export function looksLikeField(word: string): boolean {
   return isNumericField(word) || /^(?:(?:sun|mon|tue|wed|thu|fri|sat)[,-]?)+$/i.test(word);
 }
 
+/**
+ * Why two day fields, one of whose steps leads beyond its range, cannot be written without it: crond fires where both
+ * match since one begins with a star, and no other words of one value do.
+ * @param narrowed the same fields without such steps.
+ */
+export function lostJoin(fields: readonly string[], narrowed: readonly string[]): string | undefined {
+  const isStar = (field: string | undefined) => field?.startsWith('*') === true;
+  const place = [2, 4].find((at) => isStar(fields[at]) && !isStar(narrowed[at]));
+  if (place === undefined || isStar(narrowed[2]) || isStar(narrowed[4])) return undefined;
+  const [label, other] = place === 2 ? ['day of month', 'weekday'] : ['day of week', 'day of the month'];
+  return `${label}: ${fields[place]} is ${narrowed[place]} to crond, on days that match both fields; write ${narrowed[place]} alone, and let the command look at the ${other}`;
+}
+
 function itemProblem(field: CronField, item: string): string | undefined {
   if (item === '') return 'empty list item';
   const [range = '', step, ...more] = item.split('/');

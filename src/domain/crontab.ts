@@ -1,8 +1,9 @@
 import { readCommand } from './crontab-command.js';
-import { crondRefusal, isNumericField } from './crontab-fields.js';
+import { crondRefusal, isNumericField, lostJoin } from './crontab-fields.js';
 import { isCarillonError } from './errors.js';
 import { compileSchedule } from './fire-times.js';
 import { isTimeZone, spelledTimeZone } from './time-zone-names.js';
+import { narrowWideSteps } from './wide-steps.js';
 
 interface Line {
   /** Counted from 1. */
@@ -14,7 +15,7 @@ interface Line {
 /** A line that runs a command at times. */
 export interface CrontabEntry extends Line {
   readonly kind: 'entry';
-  /** Five fields separated by one blank, or a nickname. */
+  /** Five fields separated by one blank, or a nickname. A step beyond its range is the one value that it names. */
   readonly expression: string;
   /** The zone set by the last `CRON_TZ` above; undefined where none is set. */
   readonly tz: string | undefined;
@@ -123,14 +124,26 @@ function parseEntry(raw: string, line: number, context: Context): CrontabEntry |
   const fields = words.slice(0, context.userColumn ? columns - 1 : columns);
   const { command, stdin } = readCommand(rest);
   const base = { line, expression: fields.join(' '), tz: context.tz, user, command };
-  const reason = refusal(base, fields, context);
+  const { fields: narrowed, warnings } = narrowWideSteps(fields, 'crond', 7);
+  const reason = refusal(base, fields, context) ?? lostJoin(fields, narrowed);
   if (reason !== undefined) return { ...base, kind: 'refused', reason, notes: [] };
-  const notes = stdin === undefined ? [] : ['text after the first bare % is standard input'];
-  if (text !== raw && !context.userColumn) notes.push(QUIET_NOTE);
+  const notes = [
+    ...(stdin === undefined ? [] : ['text after the first bare % is standard input']),
+    ...(text !== raw && !context.userColumn ? [QUIET_NOTE] : []),
+    ...warnings,
+  ];
+  const expression = narrowed.join(' ');
   try {
     // The seed only lets `~` be judged; the schedule's own identity chooses the value.
-    const timing = compileSchedule({ cron: base.expression, tz: context.tz }, { seed: 'crontab' });
-    return { ...base, kind: 'entry', stdin, env: { ...context.env }, notes: [...notes, ...timing.warnings] };
+    const timing = compileSchedule({ cron: expression, tz: context.tz }, { seed: 'crontab' });
+    return {
+      ...base,
+      kind: 'entry',
+      expression,
+      stdin,
+      env: { ...context.env },
+      notes: [...notes, ...timing.warnings],
+    };
   } catch (error) {
     if (isCarillonError(error)) return { ...base, kind: 'refused', reason: error.message, notes };
     throw error;

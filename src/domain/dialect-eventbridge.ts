@@ -1,9 +1,12 @@
+import { DAY_OF_WEEK } from './cron-fields.js';
 import { type CronSource, refuseCron } from './cron-refusal.js';
 import {
   anyDay,
   type DialectTiming,
   fillStart,
   plainCron,
+  refuseListed,
+  refuseOurs,
   refuseYear,
   splitFields,
   weekdaysFromOne,
@@ -39,6 +42,7 @@ export function eventBridgeTiming(source: CronSource): DialectTiming {
 
 function cronTiming(source: CronSource, text: string): DialectTiming {
   const fields = splitFields(source, text);
+  refuseOurs(fields, source, 'EventBridge');
   const plain = plainCron(fields, source, 'EventBridge');
   if (plain !== undefined) return { timing: { cron: plain.cron }, warnings: [plain.warning] };
   if (fields.length !== 6) {
@@ -64,6 +68,7 @@ function cronTiming(source: CronSource, text: string): DialectTiming {
       'write ? in the day field that does not matter',
     );
   }
+  refuseListed(DAY_OF_WEEK, dayOfWeek, /#/, source, 'EventBridge');
   const cron = [
     fillStart(minute),
     fillStart(hour),
@@ -75,9 +80,17 @@ function cronTiming(source: CronSource, text: string): DialectTiming {
 }
 
 function rateOf(source: CronSource, text: string): string {
-  const [, count, unit] = /^\s*(\d+)\s+(minute|hour|day)s?\s*$/i.exec(text) ?? [];
+  const [, count, unit, plural] = /^\s*(\d+)\s+(minute|hour|day)(s?)\s*$/i.exec(text) ?? [];
   if (count === undefined || unit === undefined || Number(count) === 0) {
     throw refuseCron(source, 'is no rate', 'write rate(5 minutes), rate(1 hour) or rate(2 days)');
+  }
+  const isOne = Number(count) === 1;
+  if (isOne !== (plural === '')) {
+    throw refuseCron(
+      source,
+      'is no rate to EventBridge, which has the singular for 1 and the plural for more',
+      `write rate(${Number(count)} ${unit.toLowerCase()}${isOne ? '' : 's'})`,
+    );
   }
   return `${Number(count)}${unit.charAt(0).toLowerCase()}`;
 }

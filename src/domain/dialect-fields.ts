@@ -1,4 +1,4 @@
-import { type CronField, DAY_OF_WEEK, fieldValue, WEEKDAYS } from './cron-fields.js';
+import { type CronField, DAY_OF_WEEK, fieldValue, MONTH, WEEKDAYS } from './cron-fields.js';
 import { type CronSource, refuseCron } from './cron-refusal.js';
 import { yearDates } from './cron-year.js';
 import type { TimingDefinition } from './fire-times-definition.js';
@@ -75,9 +75,52 @@ function weekdayName(text: string, source: CronSource, whose: string): string {
   );
 }
 
+const FULL_NAMES = [DAY_OF_WEEK, MONTH]
+  .flatMap(({ names }) => [...(names?.keys() ?? [])])
+  .filter((name) => name.length > 3);
+
+/** Refuses what our own notation has and other schedulers do not: values that an id picks, and names in full. */
+export function refuseOurs(fields: readonly string[], source: CronSource, whose: string): void {
+  for (const field of fields) {
+    const [seeded] = /~|(?<![A-Z])H(?![A-Z])/.exec(field) ?? [];
+    if (seeded !== undefined) {
+      throw refuseCron(
+        source,
+        `holds ${seeded}, which ${whose} does not have`,
+        'write a value, or leave the dialect out, where the schedule’s id picks one',
+      );
+    }
+    const name = FULL_NAMES.find((full) => new RegExp(`\\b${full}L?\\b`).test(field));
+    if (name !== undefined) {
+      throw refuseCron(source, `${whose} knows ${name} by three letters`, `write ${name.slice(0, 3)}`);
+    }
+  }
+}
+
+/**
+ * Refuses days such as L or MON#2 in a list, for schedulers that take them alone.
+ * @param special what such an item holds.
+ */
+export function refuseListed(
+  field: CronField,
+  text: string,
+  special: RegExp,
+  source: CronSource,
+  whose: string,
+): void {
+  const items = text.split(',');
+  const found = items.find((item) => special.test(item));
+  if (items.length === 1 || found === undefined) return;
+  throw refuseCron(
+    source,
+    `${field.label}: ${whose} takes ${found} alone, not in a list`,
+    'write one schedule for each',
+  );
+}
+
 /**
  * Refuses ranges that run backwards, for schedulers that do not wrap them round.
- * @param field what the text is; a Sunday that ends a range is 7.
+ * @param field what the text is; a Sunday that ends a range is 7, unless it is written as 0.
  */
 export function refuseReversed(field: CronField, text: string, source: CronSource, whose: string): void {
   for (const item of text.split(',')) {
@@ -85,7 +128,7 @@ export function refuseReversed(field: CronField, text: string, source: CronSourc
     if (first === undefined || last === undefined || first === 'L') continue;
     const from = fieldValue(field, first, source);
     const end = fieldValue(field, last, source);
-    const to = field === DAY_OF_WEEK && end === 0 ? 7 : end;
+    const to = field === DAY_OF_WEEK && end === 0 && !/^0+$/.test(last) ? 7 : end;
     if (from > to) {
       throw refuseCron(
         source,

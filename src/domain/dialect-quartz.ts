@@ -1,3 +1,4 @@
+import { DAY_OF_MONTH, DAY_OF_WEEK } from './cron-fields.js';
 import { type CronSource, refuseCron } from './cron-refusal.js';
 import {
   anyDay,
@@ -6,6 +7,8 @@ import {
   isAnyDay,
   joinFields,
   plainCron,
+  refuseListed,
+  refuseOurs,
   refuseYear,
   splitFields,
   weekdaysFromOne,
@@ -20,6 +23,7 @@ import { checkTimeZone } from './time-zone-names.js';
 export function quartzTiming(source: CronSource): DialectTiming {
   const { text, tz } = takeZone(source.text);
   const fields = splitFields(source, text);
+  refuseOurs(fields, source, 'Quartz');
   const plain = plainCron(fields, source, 'Quartz');
   if (plain !== undefined) return { timing: { cron: plain.cron, ...tz }, warnings: [plain.warning] };
   if (fields.length !== 6 && fields.length !== 7) {
@@ -39,13 +43,6 @@ export function quartzTiming(source: CronSource): DialectTiming {
     string?,
   ];
   refuseYear(year, { ...source, ...tz });
-  if (/(?<![A-Z])H(?![A-Z])/.test(fields.join(' '))) {
-    throw refuseCron(
-      source,
-      'holds H, which Quartz does not have',
-      'leave the dialect out, where H is taken from the schedule’s id',
-    );
-  }
   if (dayOfMonth === '?' && dayOfWeek === '?') {
     throw refuseCron(source, 'has ? in both day fields', 'write * in one of them');
   }
@@ -56,6 +53,8 @@ export function quartzTiming(source: CronSource): DialectTiming {
       'write ? in one of the two fields',
     );
   }
+  refuseListed(DAY_OF_MONTH, dayOfMonth, /L/, source, 'Quartz');
+  refuseListed(DAY_OF_WEEK, dayOfWeek, /L|#/, source, 'Quartz');
   const cron = joinFields(
     fillStart(second),
     fillStart(minute),

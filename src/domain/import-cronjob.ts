@@ -148,8 +148,10 @@ function definitionOf(
   warnings: string[],
 ): ScheduleDefinition {
   const text = textAt(spec.schedule, 'spec.schedule');
-  const timing = kubernetesSchedule(text);
-  if ('refused' in timing) throw new Refusal(`spec.schedule: ${timing.refused}`);
+  const schedule = kubernetesSchedule(text);
+  if ('refused' in schedule) throw new Refusal(`spec.schedule: ${schedule.refused}`);
+  const { timing } = schedule;
+  warnings.push(...schedule.warnings);
   const tz = spec.timeZone === undefined || spec.timeZone === null ? defaultTz : zoneOf(spec.timeZone);
   if ('cron' in timing && changesMatter(text, timing.cron, tz, now)) warnings.push(CLOCK_CHANGE);
   const policy = isUnset(spec.concurrencyPolicy) ? 'Allow' : spec.concurrencyPolicy;

@@ -1,11 +1,14 @@
 import { type CronField, DAY_OF_MONTH, DAY_OF_WEEK, HOUR, MINUTE, MONTH } from './cron-fields.js';
 import { formatDuration } from './durations.js';
+import { narrowWideSteps } from './wide-steps.js';
 
 /** Why Kubernetes' API server would refuse a schedule, or what it means in our notation. */
 export type KubernetesSchedule =
   | { readonly refused: string }
-  | { readonly cron: string }
-  | { readonly every: string };
+  | {
+      readonly timing: { readonly cron: string } | { readonly every: string };
+      readonly warnings: readonly string[];
+    };
 
 /** Kubernetes knows them in lower case only. */
 const NICKNAMES = new Set(['@yearly', '@annually', '@monthly', '@weekly', '@daily', '@midnight', '@hourly']);
@@ -20,7 +23,7 @@ export function kubernetesSchedule(text: string): KubernetesSchedule {
   if (text.startsWith('@every ')) return intervalOf(text.slice('@every '.length));
   if (text.startsWith('@')) {
     return NICKNAMES.has(text)
-      ? { cron: text }
+      ? { timing: { cron: text }, warnings: [] }
       : { refused: `${text} is no nickname of Kubernetes (they are lower case)` };
   }
   if (/\$\{|\{\{/.test(text)) return { refused: `${text} is a template variable; render the manifest first` };
@@ -32,7 +35,8 @@ export function kubernetesSchedule(text: string): KubernetesSchedule {
     const problem = fieldProblem(field, fields[i] ?? '');
     if (problem !== undefined) return { refused: `${field.label}: ${problem}` };
   }
-  return { cron: inOurWords(fields) };
+  const { fields: narrowed, warnings } = narrowWideSteps(fields, 'Kubernetes', 6);
+  return { timing: { cron: inOurWords(narrowed) }, warnings };
 }
 
 function fieldProblem(field: CronField, text: string): string | undefined {
@@ -91,5 +95,6 @@ function intervalOf(text: string): KubernetesSchedule {
   for (const [, count, unit = ''] of text.matchAll(/(\d+(?:\.\d+)?)(ms|h|m|s)/g)) {
     ms += Number(count) * (UNIT_MS[unit] ?? 0);
   }
-  return { every: formatDuration(Math.max(1000, Math.floor(ms / 1000) * 1000)) };
+  const every = formatDuration(Math.max(1000, Math.floor(ms / 1000) * 1000));
+  return { timing: { every }, warnings: [] };
 }

@@ -111,6 +111,8 @@ export interface StoredPolicies {
   tags?: string[];
   /** BullMQ's `every`: the first tick is the moment of creation. */
   startsAtOnce?: true;
+  /** BullMQ's form: the pattern as it is written there, where `cron` says the same in other words. */
+  bullmqPattern?: string;
 }
 
 /** The numbers of {@link MissedPolicy} in a record's header; the scripts know them. */

@@ -1,8 +1,8 @@
 import { formatDuration } from './durations.js';
 import type { ScheduleDefinition, StoredPolicies } from './schedule.js';
 
-/** A definition as an author writes it; `startsAtOnce` is BullMQ's `every`, which only its own form can ask for. */
-export type WrittenSchedule = ScheduleDefinition & { startsAtOnce?: true };
+/** A definition as an author writes it, and what only BullMQ's own form can ask for. */
+export type WrittenSchedule = ScheduleDefinition & Pick<StoredPolicies, 'startsAtOnce' | 'bullmqPattern'>;
 
 const DURATIONS: ReadonlySet<string> = new Set([
   'every',

@@ -26,6 +26,9 @@ describe('getJobScheduler', () => {
     ['a pattern', yearly, undefined],
     ['a pattern without a zone, on a host in UTC', { pattern: '0 4 1 1 *' }, undefined],
     ['another zone', { pattern: '0 4 1 1 *', tz: 'Asia/Tokyo' }, { name: 'n' }],
+    ...['0 9 */2 * 1', '0 9 1 * */2', '0 9 */10 * 0', '30 0 9 */9 * MON', '0 9 15 * */1', '0 8 * * 1/2', '0 8 * * MON/2', '0 8 13 * 3/4', '0 8 * * 7/2', '0 8 * * */7', '0 8 ?/9 * ?'].map(
+      (pattern) => [`days that BullMQ reads otherwise: ${pattern}`, { pattern, tz: 'UTC' }, undefined] as [string, Options, Template],
+    ),
     ['six fields', { pattern: '30 0 4 1 1 *', tz: 'UTC' }, { data: {} }],
     ['an interval from a start date', { every: 60_000, startDate: FAR }, { name: 'n', data: { a: [1, 'ü'] } }],
     ['start, end and limit', { ...yearly, startDate: new Date(FAR), endDate: '2095-01-01T00:00:00Z', limit: 3 }, undefined],
@@ -145,6 +148,30 @@ describe('what both refuse', () => {
     expect(stock).toMatch(/^threw /);
     expect(ours).toMatch(/^threw /);
   });
+});
+
+test.each([
+  ['0 9 */2 * 1 99', 'INVALID_CRON', /^pattern "0 9 \*\/2 \* 1 99": .*99/],
+  ['0 25 */2 * 1', 'INVALID_CRON', /^pattern "0 25 \*\/2 \* 1", which is cron "0 25 1-31\/2 \* 1": hour: 25/],
+  ['*/60 * * * *', 'INVALID_CRON', /^pattern "\*\/60 \* \* \* \*": minute: the step/],
+  ['0 9 * * 1/7', 'INVALID_CRON', /^pattern "0 9 \* \* 1\/7", which is cron .*1-7\/7/],
+])('a pattern that is refused is told of as it is written: %s', async (pattern, code, message) => {
+  const { ours } = await twins({ name: pattern });
+  const refused = ours.upsertJobScheduler('s', { pattern, tz: 'UTC' });
+  await expect(refused).rejects.toMatchObject({ code, field: 'pattern', given: JSON.stringify(pattern), message: expect.stringMatching(message), todo: expect.stringMatching(/\w/) });
+}); // biome-ignore format: a table
+
+test('a pattern that needs other words here writes nothing when it is written again', async ({ task }) => {
+  const { ours } = await twins(task);
+  const write = async () => {
+    await ours.upsertJobScheduler('s', { pattern: '0 9 */2 * 1', tz: 'UTC' });
+    return ours.schedules.get('s').describe();
+  };
+  const first = await write();
+  expect(first?.definition).toMatchObject({ cron: ['0 9 1-31/2 * 1'], bullmqPattern: '0 9 */2 * 1' });
+  expect(await write()).toEqual(first);
+  await ours.upsertJobScheduler('s', { pattern: '0 9 * * 1', tz: 'UTC' });
+  expect((await ours.schedules.get('s').describe())?.definition).not.toHaveProperty('bullmqPattern');
 });
 
 describe('what we refuse, saying what to do instead', () => {

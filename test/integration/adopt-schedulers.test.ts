@@ -2,6 +2,7 @@ import { Worker } from 'bullmq';
 import { describe, expect, test } from 'vitest';
 import { adoptSchedulers } from '../../src/client/adopt-schedulers.js';
 import { storePaused } from '../../src/client/paused-schedule.js';
+import { returnSchedules } from '../../src/client/return-schedules.js';
 import { nextFireTimes, Scheduler } from '../../src/index.js';
 import { MoveScripts } from '../../src/redis/move-scripts.js';
 import { bullmqPair } from '../support/bullmq-pair.js';
@@ -131,20 +132,35 @@ describe('Job Schedulers of BullMQ', () => {
     expect((await ours.schedules.get('same').describe())?.definition.cron).toEqual(['0 6 * * *']);
   });
 
+  test.each(['0 9 */2 * 1', '0 8 * * MON/2', '*/90 * * * *', '0 9 */31 * 1', '5 4 * *'])(
+    'a pattern that needs other words here keeps its times, and is told as it was written: %s',
+    async (pattern) => {
+      const { stock, ours } = await bullmqPair({ name: pattern });
+      await stock.upsertJobScheduler('s', { pattern, tz: 'UTC' }, {});
+      const before = await stock.getJobScheduler('s');
+      const wide = pattern.includes('/90') || pattern.includes('/31');
+      const [report] = await adoptSchedulers(ours, UTC);
+      expect(report).toMatchObject({ kind: 'added' });
+      if (wide) expect(report?.warnings).toEqual([expect.stringMatching(/: \*\/\d+: the step leads beyond/)]);
+      expect(await ours.getJobScheduler('s')).toMatchObject({ pattern, next: before?.next });
+      // And back.
+      expect(await returnSchedules(ours)).toMatchObject([{ kind: 'returned', notTranslated: [] }]);
+      expect(await stock.getJobScheduler('s')).toMatchObject({ pattern, next: before?.next });
+    },
+  );
+
   test('what cannot be said here stays in BullMQ', async ({ task }) => {
     const { stock, ours } = await bullmqPair(task);
-    await stock.upsertJobScheduler('odd', { pattern: '*/90 * * * *', tz: 'UTC' }, {});
     await stock.upsertJobScheduler('run@17', { every: HOUR }, {});
     const { shard } = ours.backend;
     await shard.client.zadd(ours.toKey('repeat'), Date.now() + HOUR, 'old:1:::* * * * *');
     await shard.client.hset(ours.toKey('repeat:old:1:::* * * * *'), 'name', 'old', 'pattern', '* * * * *');
     const report = await adoptSchedulers(ours, UTC);
     expect(Object.fromEntries(report.map(({ id, kind, reason }) => [id, `${kind}: ${reason}`]))).toEqual({
-      odd: expect.stringMatching(/^refused: .*every: '90m'/),
       'run@17': expect.stringMatching(/^refused: .*ends like/),
       'old:1:::* * * * *': expect.stringMatching(/^refused: .*older BullMQ/),
     });
-    expect(await shard.client.zcard(ours.toKey('repeat'))).toBe(3);
+    expect(await shard.client.zcard(ours.toKey('repeat'))).toBe(2);
   });
 });
 

@@ -227,6 +227,10 @@ describe('a file that is not right is refused whole', () => {
       'queues:\n  a:\n    x: { cron: "0 5 * * *", missed: skip, startsAtOnce: true }\n',
       /f\.yaml:3: .*startsAtOnce/,
     ],
+    [
+      'queues:\n  a:\n    x: { cron: "0 5 * * 1", missed: skip, bullmqPattern: "0 5 * * 2" }\n',
+      /f\.yaml:3: .*bullmqPattern/,
+    ],
     ['label: "a b"\nqueues: {}\n', /f\.yaml:1: .*label/],
   ])('%j', async (text, message) => {
     expect(await problemsOf(new InProcessCli('t-apply-problems'), text as string)).toMatch(message as RegExp);
@@ -266,6 +270,7 @@ describe('export', () => {
       },
     );
     await health.upsertJobScheduler('bullmq', { every: 900_000 }, { data: {} });
+    await health.upsertJobScheduler('days', { pattern: '0 9 */2 * 1', tz: 'Asia/Tokyo' }, { data: {} });
     await health.schedules.upsert(
       '17',
       { every: '1d', anchor: '2026-01-01T03:00:00Z', missed: 'latest' },
@@ -275,11 +280,11 @@ describe('export', () => {
 
     const yaml = await cli.text('export');
     const file = cli.file('exported.yaml', yaml);
-    expect(await cli.text('apply', '-f', file)).toContain('0 to add, 0 to change, 8 unchanged\n');
+    expect(await cli.text('apply', '-f', file)).toContain('0 to add, 0 to change, 9 unchanged\n');
     expect(yaml).not.toContain('applied:');
 
     const other = new InProcessCli(`${cli.prefix}-other`);
-    expect(await other.text('apply', '-f', file, '--yes')).toContain('applied 8 changes');
+    expect(await other.text('apply', '-f', file, '--yes')).toContain('applied 9 changes');
     expect(await other.text('export')).toBe(yaml);
   });
 

@@ -367,7 +367,7 @@ describe('import bullmq', () => {
     const { stock, ours, prefix, connection } = await bullmqPair(task);
     const cli = new InProcessCli(prefix);
     await stock.upsertJobScheduler('nightly', { pattern: '30 2 * * *' }, { name: 'invoice' });
-    await stock.upsertJobScheduler('odd', { pattern: '*/90 * * * *', tz: 'UTC' }, {});
+    await stock.upsertJobScheduler('run@17', { pattern: '30 3 * * *', tz: 'UTC' }, {});
     await stock.add('x', {}, { delay: HOUR });
     await stock.add('x', {}, { delay: HOUR, jobId: 'mine' });
     const flows = new FlowProducer({ connection, prefix });
@@ -381,7 +381,7 @@ describe('import bullmq', () => {
     expect(shown).toContain(
       '  + nightly  30 2 * * * UTC\n      no tz: BullMQ reads it in the zone of whichever host',
     );
-    expect(shown).toMatch(/ {2}! odd\n {6}.*every: '90m'/);
+    expect(shown).toMatch(/ {2}! run@17\n {6}.*ends like/);
     expect(shown).toContain(
       '  + 2 delayed jobs\n      1 of them have ids that BullMQ made: 17 becomes bull-17\n',
     );
@@ -400,7 +400,7 @@ describe('import bullmq', () => {
     expect((await ours.getJobCounts('delayed')).delayed).toBe(4);
     expect(await cli.json('import', 'bullmq', 'q', '--yes')).toMatchObject({
       applied: false,
-      schedulers: [{ id: 'odd', kind: 'refused' }],
+      schedulers: [{ id: 'run@17', kind: 'refused' }],
       delayed: { moved: 0, left: 1, ofSchedulers: 1 },
     });
   });

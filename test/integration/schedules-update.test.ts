@@ -147,6 +147,15 @@ describe('an update', () => {
   });
 });
 
+test('an update keeps the pattern of BullMQ’s form until its times are others', async ({ task }) => {
+  const { world, s } = await worldOf(task.name);
+  await world.jobSchedulers().upsert('s', { pattern: '0 9 */2 * 1', tz: 'UTC' }, {});
+  expect((await s.update({ tags: ['x'] })).definition.bullmqPattern).toBe('0 9 */2 * 1');
+  const { definition } = await s.update({ cron: '0 9 * * 1' });
+  expect(definition).toMatchObject({ cron: ['0 9 * * 1'] });
+  expect(definition).not.toHaveProperty('bullmqPattern');
+});
+
 describe('what is refused, before a key is written', () => {
   test.for<[string, unknown, unknown, string, string]>([
     ['an unknown option', { jiter: '1m' }, {}, 'INVALID_OPTION', 'jiter'],

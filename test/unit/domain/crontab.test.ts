@@ -71,10 +71,47 @@ describe('crontab lines', () => {
   });
 
   test('what Carillon cannot run is refused although crond would', () => {
-    expect(only('*/90 * * * * x')).toMatchObject({
-      kind: 'refused',
-      reason: expect.stringContaining("every: '90m'"),
-    });
+    // The days that both fields name, to crond, which no two fields say here.
+    for (const days of ['*/31 * 1', '15 * */7', '1,15 * */9,3'])
+      expect(only(`0 0 ${days} x`)).toMatchObject({
+        kind: 'refused',
+        reason: expect.stringMatching(
+          /^day of (month|week): .*to crond, on days that match both fields; write/,
+        ),
+      });
+  });
+
+  test.each([
+    ['*/60 * * * *', '0 * * * *', 'minute'],
+    ['*/90 * * * *', '0 * * * *', 'minute'],
+    ['0 */24 * * *', '0 0 * * *', 'hour'],
+    ['0 9-17/12 * * *', '0 9 * * *', 'hour'],
+    ['0 0 */31 * *', '0 0 1 * *', 'day of month'],
+    ['0 0 */31 * */2', '0 0 1 * */2', 'day of month'],
+    ['0 0 */2 * */7', '0 0 */2 * 0', 'day of week'],
+    ['0 0 * */12 *', '0 0 * 1 *', 'month'],
+    ['0 0 * * */7', '0 0 * * 0', 'day of week'],
+    ['0 0 * * MON-FRI/5', '0 0 * * MON', 'day of week'],
+    ['0 0 15 * 0-7/7', '0 0 15 * 0', 'day of week'],
+    ['15,*/123456 * * * *', '15,0 * * * *', 'minute'],
+  ])('a step beyond its range names the first value to crond: %s is %s', (written, expression, field) => {
+    const line = only(`${written} x\n`);
+    expect(line).toMatchObject({ kind: 'entry', expression });
+    const step = written.split(/[ ,]/).find((item) => item.includes('/') && !['*/2'].includes(item));
+    expect(line?.notes).toEqual([expect.stringContaining(`${field}: ${step}: the step leads beyond`)]);
+    expect(line?.notes[0]).toContain('crond');
+  });
+
+  test('a step within its range is kept', () => {
+    for (const cron of [
+      '*/59 * * * *',
+      '0 */23 * * *',
+      '0 0 */30 * *',
+      '0 0 * * */6',
+      '0 0 * * 1-7/6',
+      '1-1/1 * * * *',
+    ])
+      expect(only(`${cron} x\n`)).toMatchObject({ kind: 'entry', expression: cron, notes: [] });
   });
 
   test('notation that crond does not have is refused although Carillon has it', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fromBullmqPattern, toBullmqPattern } from '../../../../src/domain/bullmq-pattern.js';
+import { fromBullmqPattern, readAsBullmq, toBullmqPattern } from '../../../../src/domain/bullmq-pattern.js';
 import { following } from '../../../../src/domain/fire-times.js';
 import { nextFireTimes } from '../../../../src/domain/next-fire-times.js';
 import { nextBullmqTime } from '../../../../src/queue/job-scheduler-times.js';
@@ -34,10 +34,58 @@ describe('a pattern of BullMQ in our notation', () => {
     expect(wrong).toEqual([]);
   });
 
-  test.each(['0 0 */2 * 1', '0 0 1-5 * */3', '0 0 */10 * */2', '0 0 0 */1 * 1', '0 0 ? * 5', '0 0 15 * ?'])(
-    'a star with a step in a day field is a restriction there: %s',
+  test.each([
+    '0 0 */2 * 1',
+    '0 0 1-5 * */3',
+    '0 0 */10 * */2',
+    '0 0 0 */1 * 1',
+    '0 0 ? * 5',
+    '0 0 15 * ?',
+    '0 0 ?/2 * 1',
+    '0 0 ?/9 * ?',
+    '0 0 13 * ?/2',
+    '? 3 * * *',
+    '5,?/20 3 * * *',
+  ])('a star with a step in a day field is a restriction there: %s', (pattern) => {
+    expect(ours(fromBullmqPattern(pattern).cron)).toEqual(bullmqTimes(pattern, AFTER, COUNT));
+  });
+
+  test.each(['1/2', 'MON/2', 'mon/2', '1/3', '6/1', '3/1', '3/2', '7/2', '7/1', '3/4', '5/2', '1/6', '*/7', '0/7', 'SUN/7', '0-7/7', '1-7/6', '2,5/2', '*/2', '0/2', 'SUN/2', '2-5/2'])(
+    'a step of weekdays counts on to a second Sunday there, in what is moved and in BullMQ’s form: %s',
+    (weekday) => {
+      for (const pattern of [`0 8 * * ${weekday}`, `0 8 */9 * ${weekday}`, `5 0 8 13 * ${weekday}`]) {
+        const times = bullmqTimes(pattern, AFTER, COUNT);
+        expect(ours(fromBullmqPattern(pattern).cron)).toEqual(times);
+        expect(ours(readAsBullmq(pattern))).toEqual(times);
+      }
+    },
+  ); // biome-ignore format: a table
+
+  test.each(['*/60 * * * *', '?/60 * * * *', '0 */24 * * *', '*/90 * * * *', '0 0 */31 * *', '0 0 */31 * 1', '0 0 * */13 *', '*/75 0 * * * *', '0 9-17/12 * * *', '50/10 * * * *', '0 0 * * */7', '0 0 * * 1/7', '0 0 * * MON-FRI/5', '7,*/60 * * * *'])(
+    'a step beyond its range names the first value: %s is kept, and told of',
     (pattern) => {
-      expect(ours(fromBullmqPattern(pattern).cron)).toEqual(bullmqTimes(pattern, AFTER, COUNT));
+      const { cron, warnings } = fromBullmqPattern(pattern);
+      expect(ours(cron)).toEqual(bullmqTimes(pattern, AFTER, COUNT));
+      expect(warnings).toEqual([expect.stringMatching(/\/\d+: .* BullMQ /)]);
+    },
+  ); // biome-ignore format: a table
+
+  test('steps within their range are no cause for a warning', () => {
+    for (const pattern of [
+      '*/59 * * * *',
+      '0 */23 * * *',
+      '0 0 */30 * *',
+      '0 0 * * 3/4',
+      '0 0 * * */6',
+      '1/1 * * * *',
+    ])
+      expect(fromBullmqPattern(pattern).warnings).toEqual([]);
+  });
+
+  test.each(['0  9 * * 1', '@weekdays', '0 9 15 * 1', '0 9 */2 * *', '5 4 * *', '', 'x'])(
+    'in BullMQ’s form what needs no other words stays as it is written: %j',
+    (pattern) => {
+      expect(readAsBullmq(pattern)).toBe(pattern);
     },
   );
 

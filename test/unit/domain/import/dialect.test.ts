@@ -160,7 +160,44 @@ describe('Spring', () => {
   test('ranges that run backwards never started, so they are refused', () => {
     expect(refusal('spring', '0 0 22-2 * * *')).toContain('hour: Spring takes no range that runs backwards');
     expect(refusal('spring', '0 0 9 ? * FRI-MON')).toContain('day of week: Spring takes no range');
+    expect(refusal('spring', '0 0 9 ? * FRI-0')).toContain('day of week: Spring takes no range');
     expect(translated('spring', '0 0 9 ? * 7-2').timing).toEqual({ cron: '0 9 * * 7-2' });
+  });
+
+  test.each([
+    ['*/2', 'MON,WED,FRI,SUN'],
+    ['*/3', 'MON,THU,SUN'],
+    ['*/4', 'MON,FRI'],
+    ['*/5', 'MON,SAT'],
+    ['*/6', 'MON,SUN'],
+    ['*/1', '*'],
+    ['MON/2', 'MON,WED,FRI,SUN'],
+    ['1/2', 'MON,WED,FRI,SUN'],
+    ['1/3', 'MON,THU,SUN'],
+    ['SUN/2', 'SUN'],
+    ['7/2', 'SUN'],
+    ['SUN/1', 'SUN'],
+    ['FRI/2', 'FRI,SUN'],
+    ['WED/4', 'WED,SUN'],
+    ['1/6', 'MON,SUN'],
+    ['TUE,4/3', 'TUE,THU,SUN'],
+    ['0/2', 'SUN,TUE,THU,SAT'],
+    ['2/3', 'TUE,FRI'],
+    ['1-5/2', 'MON,WED,FRI'],
+    ['SUN-TUE/2', 'SUN,TUE'],
+    ['MON-SUN/3', 'MON,THU,SUN'],
+    ['SUN-SUN', '*'],
+    ['0-SUN', '*'],
+    ['7-7/2', 'SUN,TUE,THU,SAT'],
+  ])('weeks run from Monday to Sunday, which is 7: the weekday %s is %s', (weekday, days) => {
+    expect(canonical(translated('spring', `0 0 9 * * ${weekday}`).timing)).toBe(
+      canonical({ cron: `0 9 * * ${days}` }),
+    );
+  });
+
+  test('both day fields mean both also where a weekday begins with a star', () => {
+    expect(refusal('spring', '0 0 9 13 * */2')).toContain('Spring fires where both match');
+    expect(canonical(translated('spring', '0 0 9 13 * */1').timing)).toBe(canonical({ cron: '0 9 13 * *' }));
   });
 
   test('both day fields mean both: refused, unless ours reads them so', () => {
@@ -175,11 +212,20 @@ describe('Spring', () => {
 describe('EventBridge', () => {
   test('a rate is an interval', () => {
     expect(translated('eventbridge', 'rate(2 days)').timing).toEqual({ every: '2d' });
-    expect(translated('eventbridge', 'rate(1 hours)').timing).toEqual({ every: '1h' });
+    expect(translated('eventbridge', 'rate(1 hour)').timing).toEqual({ every: '1h' });
     expect(translated('eventbridge', 'rate(5 minutes)', 'Europe/Berlin').timing).toEqual({ every: '5m' });
     for (const text of ['rate(0 minutes)', 'rate(5)', 'rate(5 seconds)', 'rate(1.5 hours)']) {
       expect(refusal('eventbridge', text)).toContain('is no rate');
     }
+  });
+
+  test.each([
+    ['rate(1 days)', 'rate(1 day)'],
+    ['rate(1 hours)', 'rate(1 hour)'],
+    ['rate(5 minute)', 'rate(5 minutes)'],
+    ['rate(07 hour)', 'rate(7 hours)'],
+  ])('a rate has the singular for 1 and the plural for more: %s is refused', (text, todo) => {
+    expect(refusal('eventbridge', text)).toContain(`write ${todo}`);
   });
 
   test('at() is one tick by the wall clock of its zone', () => {
@@ -208,6 +254,62 @@ describe('EventBridge', () => {
     expect(refusal('eventbridge', 'cron(0 12 1 1 ? 2027)')).toContain("startDate: '2027-01-01T00:00:00Z'");
     expect(refusal('eventbridge', 'every(5 minutes)')).toContain('every() is unknown');
     expect(refusal('eventbridge', 'cron(0 12 * *)')).toContain('takes six');
+  });
+});
+
+describe('what its own scheduler would not run is refused', () => {
+  test.each<[Dialect, string, RegExp]>([
+    ['eventbridge', 'cron(0 12 ? * 2#1,4#1 *)', /day of week: EventBridge .*alone.*; write one schedule for each/],
+    ['eventbridge', 'cron(0 12 ? * MON,THU#2 *)', /day of week: EventBridge .*; write one schedule for each/],
+    ['quartz', '0 0 12 L,15 * ?', /day of month: Quartz .*; write one schedule for each/],
+    ['quartz', '0 0 12 1,LW * ?', /day of month: Quartz .*; write one schedule for each/],
+    ['quartz', '0 0 12 ? * 2#1,5', /day of week: Quartz .*; write one schedule for each/],
+    ['quartz', '0 0 12 ? * 2#2,4#1', /day of week: Quartz .*; write one schedule for each/],
+    ['quartz', '0 0 12 ? * MON#2,FRIL', /day of week: Quartz .*; write one schedule for each/],
+    ['quartz', '0 0 12 ? * 2,L', /day of week: Quartz .*; write one schedule for each/],
+    ['spring', '0 0 9 L-3W * *', /day of month: Spring .*L-3W; write L-3 or LW/],
+    ['spring', '0 0 9 15,L-3W * *', /day of month: Spring .*L-3W; write/],
+  ])('%s: %s', (dialect, text, message) => {
+    expect(refusal(dialect, text)).toMatch(message);
+  }); // biome-ignore format: a table
+
+  test.each<[Dialect, string]>([
+    ['quartz', '0 H 12 * * ?'],
+    ['quartz', 'H 4 * * *'],
+    ['quartz', '0 0~30 4 * * ?'],
+    ['spring', '0 H/15 4 * * *'],
+    ['spring', '0 0 H(2-4) * * MON'],
+    ['spring', '0 0 4 1~7 * *'],
+    ['eventbridge', 'cron(H 4 * * ? *)'],
+    ['eventbridge', '~ 4 * * *'],
+  ])('values that an id picks, which only we have: %s: %s', (dialect, text) => {
+    expect(refusal(dialect, text)).toMatch(/holds [H~], which \w+ does not have; write a value/);
+  });
+
+  test.each<[Dialect, string, string]>([
+    ['quartz', '0 0 12 ? * MONDAY-FRIDAY', 'MON'],
+    ['spring', '0 0 9 * * MONDAY', 'MON'],
+    ['spring', '0 0 9 1 JANUARY *', 'JAN'],
+    ['eventbridge', 'cron(0 12 ? * 2,FRIDAYL *)', 'FRI'],
+  ])('names in full: %s: %s', (dialect, text, short) => {
+    expect(refusal(dialect, text)).toContain(`write ${short}`);
+  });
+
+  test('what Spring takes in lists, and Quartz alone, is taken', () => {
+    expect(translated('spring', '0 0 9 L,15 * *').timing).toEqual({ cron: '0 9 L,15 * *' });
+    expect(translated('spring', '0 0 9 * * MON#2,FRIL').timing).toEqual({ cron: '0 9 * * MON#2,FRIL' });
+    expect(translated('quartz', '0 0 12 L-3W MAR ?').timing).toEqual({ cron: '0 12 L-3W MAR *' });
+    expect(translated('quartz', '0 0 12 ? JUL THU').timing).toEqual({ cron: '0 12 * JUL THU' });
+    expect(translated('quartz', '0 0 12 1,15 * ?').timing).toEqual({ cron: '0 12 1,15 * *' });
+  });
+
+  test.each<[Dialect, string]>([
+    ['eventbridge', 'cron(*/60 * * * ? *)'],
+    ['quartz', '0 */60 * * * ?'],
+    ['spring', '0 */60 * * * *'],
+    ['spring', '0 0 9 * * */7'],
+  ])('a step beyond its range stays refused: %s: %s', (dialect, text) => {
+    expect(refusal(dialect, text)).toContain('leads beyond its range');
   });
 });
 

@@ -315,11 +315,11 @@ describe('what the API server refuses', () => {
   });
 
   test('a schedule that only ours refuses is told of as it is written', () => {
-    expect(reason(aCronJob({ schedule: '*/90 4 * * *' }))).toMatch(
-      /^spec\.schedule "\*\/90 4 \* \* \*": minute: the step of/,
+    expect(reason(aCronJob({ schedule: '0 0005 * * *' }))).toMatch(
+      /^spec\.schedule "0 0005 \* \* \*": hour: 0005/,
     );
-    expect(reason(aCronJob({ schedule: '0 4 */40 * 1' }))).toMatch(
-      /^spec\.schedule "0 4 \*\/40 \* 1", which is cron "0 4 1-31\/40 \* 1": day of month: /,
+    expect(reason(aCronJob({ schedule: '0 0005 */4 * 1' }))).toMatch(
+      /^spec\.schedule "0 0005 \*\/4 \* 1", which is cron "0 0005 1-31\/4 \* 1": hour: /,
     );
   });
 
@@ -330,11 +330,38 @@ describe('what the API server refuses', () => {
   });
 });
 
+describe('a step beyond its range names the first value in Kubernetes', () => {
+  test.each([
+    ['*/60 * * * *', '0 * * * *', 'minute: */60'],
+    ['?/90 4 * * *', '0 4 * * *', 'minute: ?/90'],
+    ['0 */24 * * *', '0 0 * * *', 'hour: */24'],
+    ['50/30 4 * * *', '50 4 * * *', 'minute: 50/30'],
+    ['0 4 */31 * *', '0 4 1 * *', 'day of month: */31'],
+    ['0 4 */40 * 1', '0 4 1 * 1', 'day of month: */40'],
+    ['0 4 15 * */7', '0 4 15 * 0', 'day of week: */7'],
+    ['0 4 * * 1/6', '0 4 * * 1', 'day of week: 1/6'],
+    ['0 4 * jan-mar/3 *', '0 4 * jan *', 'month: jan-mar/3'],
+  ])('%s is %s, and told of', (schedule, cron, written) => {
+    expect(imported(aCronJob({ schedule }))).toMatchObject({
+      definition: { cron },
+      warnings: [expect.stringMatching(new RegExp(`^${written.replace(/[*?]/g, '\\$&')}: .*Kubernetes`))],
+    });
+  });
+
+  test('one within its range does not', () => {
+    for (const schedule of ['*/59 * * * *', '0 4 */30 * *', '0 4 * * */6', '5/1 4 * * *'])
+      expect(imported(aCronJob({ schedule }))).toMatchObject({
+        definition: { cron: schedule },
+        warnings: [],
+      });
+  });
+});
+
 describe('expressions as Kubernetes reads them', () => {
   const fires = (schedule: string, count: number) => {
-    const timing = kubernetesSchedule(schedule);
-    if ('refused' in timing) throw new Error(timing.refused);
-    return nextFireTimes(timing, { after: '2026-01-01T00:00:00Z', count }).map((time) =>
+    const read = kubernetesSchedule(schedule);
+    if ('refused' in read) throw new Error(read.refused);
+    return nextFireTimes(read.timing, { after: '2026-01-01T00:00:00Z', count }).map((time) =>
       time.toISOString().slice(5, 16),
     );
   };
@@ -365,15 +392,15 @@ describe('expressions as Kubernetes reads them', () => {
   });
 
   test('@every is rounded to whole seconds', () => {
-    expect(kubernetesSchedule('@every 1h30m')).toEqual({ every: '1h30m' });
-    expect(kubernetesSchedule('@every 1.5h')).toEqual({ every: '1h30m' });
-    expect(kubernetesSchedule('@every 300ms')).toEqual({ every: '1s' });
-    expect(kubernetesSchedule('@every 2s900ms')).toEqual({ every: '2s' });
+    expect(kubernetesSchedule('@every 1h30m')).toMatchObject({ timing: { every: '1h30m' } });
+    expect(kubernetesSchedule('@every 1.5h')).toMatchObject({ timing: { every: '1h30m' } });
+    expect(kubernetesSchedule('@every 300ms')).toMatchObject({ timing: { every: '1s' } });
+    expect(kubernetesSchedule('@every 2s900ms')).toMatchObject({ timing: { every: '2s' } });
   });
 
   test('the usual ones come out as they went in', () => {
     for (const schedule of ['*/5 * * * *', '0 8 * * 1-5', '0,30 1-9/2 1,15 jan-mar *', '@weekly']) {
-      expect(kubernetesSchedule(schedule)).toEqual({ cron: schedule });
+      expect(kubernetesSchedule(schedule)).toEqual({ timing: { cron: schedule }, warnings: [] });
       expect(compileSchedule({ cron: schedule }).warnings).toEqual([]);
     }
   });

@@ -129,6 +129,16 @@ describe('what crond does is kept', () => {
     expect(warnings('0 0 12 * * 7z')).toEqual([]);
   });
 
+  test('a step beyond its range is taken as crond takes it, with a warning of how it was written', () => {
+    const { schedules } = read('*/60 * * * * x\n');
+    expect(schedules[0]).toMatchObject({
+      definition: { cron: '0 * * * *' },
+      warnings: [
+        'minute: */60: the step leads beyond the range, so crond runs it as 0 alone, and so it is kept',
+      ],
+    });
+  });
+
   test('an expression that never fires is taken with a warning', () => {
     expect(read('0 0 31 2 * x').schedules[0]?.warnings).toEqual([expect.stringContaining('never fires')]);
   });
