@@ -17,22 +17,27 @@
 --- @include "edit"
 
 local now = clockNow()
-local record, reply = openRecord(now)
+local dry = ARGV[10] == '1'
+local record, reply = openRecord(now, dry)
 if not record then return reply end
 if record.kind ~= KIND_SCHEDULE then return { 'NOT_A_SCHEDULE' } end
 local suffix, kind = ARGV[8], ARGV[9] == '1' and RUN_BACKFILL_BESIDE or RUN_BACKFILL
 
--- What ran before, as far as anybody remembers: the ledger, the runs at hand, and below BullMQ's own hashes. A rerun has
--- a name of its own.
+-- What ran before, as far as anybody remembers: the ledger, the runs at hand, and below BullMQ's own hashes. A rerun asks
+-- for its own runs alone, which its suffix names; without one any run of the tick counts. A triggered run is no tick's.
 local known = {}
+local function know(at, own, word)
+  if suffix ~= '' and own ~= suffix or word == RUN_WORDS[RUN_TRIGGER] then return end
+  known[at] = true
+end
 for _, row in ipairs(redis.call('HVALS', tag .. ':ledger:' .. identity)) do
   local at, what, own = string.match(row, '^(%d+)|([^|]*)|%d+|([^|]*)|')
   for _, word in pairs(RUN_WORDS) do
-    if what == word then known[at .. own] = true end
+    if what == word then know(at, own, word) end
   end
 end
 for _, runs in ipairs({ record.open, record.waiting }) do
-  for _, run in ipairs(runs) do known[string.format('%.0f', run.at) .. run.suffix] = true end
+  for _, run in ipairs(runs) do know(string.format('%.0f', run.at), run.suffix, RUN_WORDS[run.kind]) end
 end
 -- Ticks from here on are the schedule's own to judge.
 local pending = record.cur > 0 and record.cur or math.max(record.last, record.timestamp) + 1
@@ -40,14 +45,14 @@ local pending = record.cur > 0 and record.cur or math.max(record.last, record.ti
 local ticks, waiting = {}, record.waiting
 for _, tick in ipairs(cjson.decode(ARGV[7])) do
   local run = { at = tick, since = now, kind = kind, suffix = suffix }
-  local stands = known[string.format('%.0f', tick) .. suffix]
+  local stands = known[string.format('%.0f', tick)]
     or redis.call('EXISTS', base .. queueName .. ':' .. runIdOf(jobId, run)) == 1
   if tick < pending and not stands then
     ticks[#ticks + 1] = tick
     waiting[#waiting + 1] = run
   end
 end
-if ARGV[10] == '1' then return { 'OK', encodeRecord(record), now, ticks } end
+if dry then return { 'OK', encodeRecord(record), now, ticks } end
 if #ticks > 0 then
   if #waiting > MAX_WAITING then return { 'BACKLOG', tostring(#waiting - #ticks) } end
   lookAtWaiting(record, now)

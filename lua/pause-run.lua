@@ -34,7 +34,7 @@ if place == 'active' then
 end
 if place == 'waiting-children' then return { 'NOT_WAITING', place } end
 local delayed = place == 'delayed' and rcall('ZSCORE', queue.prefix .. 'delayed', jobId)
-local requests = rememberRequest(runPlace.requestsOf(tag, bucket, identity), request, ANSWER_OK)
+local requests = rememberRequest(tag, bucket, identity, runPlace.requestsOf(tag, bucket, identity), request, ANSWER_OK, now)
 local record, text = asideRecord(tag, queue, bucket, identity, jobId, delayed and math.floor(delayed / 4096), requests, ARGV[7], now)
 if not record then return { 'BAD_RECORD', text } end
 runPlace.leave(queue.prefix, jobId, place)

@@ -28,8 +28,8 @@ local since, length, p = struct.unpack('>I6I2', kept)
 local text = string.sub(kept, p + length)
 local read, record = pcall(decodeRecord, text)
 -- Released before and set aside anew.
-if read and answeredBefore(record.requests, request) then return { 'OK', text, now } end
-local requests = rememberRequest(read and record.requests or '', request, ANSWER_OK)
+if read and answeredBefore(tag, bucket, identity, record.requests, request) then return { 'OK', text, now } end
+local requests = rememberRequest(tag, bucket, identity, read and record.requests or '', request, ANSWER_OK, now)
 if ARGV[7] == 'discard' then
   redis.call('HDEL', key, identity)
   writeSpent(tag, bucket, identity, now, ENDED_CANCELLED, requests, read and record.kind == KIND_JOB and hasFlag(record.flags, FLAG_GENERATED),

@@ -13,9 +13,12 @@ local tag, layout, operation, name, request, given = ARGV[1], ARGV[2], ARGV[3], 
 --- @include "clock"
 --- @include "record"
 --- @include "shard"
+--- @include "spent"
 
 local REVISION = ':revision'
 local NO_ENTRIES = 'null'
+-- The bucket: a calendar is of none.
+local KEPT_IN = 0
 local FORM = '^{"version":(%d+),"updatedAt":(%d+),"settled":(%d+),"requests":"([^"]*)","entries":(.*)}$'
 local key = tag .. ':calendars'
 
@@ -42,8 +45,8 @@ if operation == 'settle' then
   return { 'OK', calendar.version, 0 }
 end
 
--- The newest few requests with the version that each one found or made.
-local answered = string.match(' ' .. calendar.requests, ' ' .. request .. ':(%d+)')
+-- The newest few requests with the version that each one found or made; older ones that a caller named are in `spent`.
+local answered = string.match(' ' .. calendar.requests, ' ' .. request .. ':(%d+)') or remembered.read(tag, KEPT_IN, ':' .. name, request)
 if answered then return { 'OK', tonumber(answered), 0 } end
 if operation == 'delete' and calendar.entries == NO_ENTRIES then return { 'NOT_FOUND' } end
 local entries = operation == 'delete' and NO_ENTRIES or given
@@ -58,7 +61,13 @@ if changed then
 end
 local requests = { request .. ':' .. string.format('%d', calendar.version) }
 for entry in string.gmatch(calendar.requests, '%S+') do
-  if #requests < MAX_REQUESTS then requests[#requests + 1] = entry end
+  if #requests < MAX_REQUESTS then
+    requests[#requests + 1] = entry
+  else
+    local old, version = string.match(entry, '^(%x+):(%d+)$')
+    -- In hex the top bit of one that a caller named.
+    if old and old >= '8' then remembered.write(tag, KEPT_IN, ':' .. name, old, version, clockNow()) end
+  end
 end
 calendar.requests = table.concat(requests, ' ')
 write(calendar)

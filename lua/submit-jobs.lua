@@ -72,7 +72,7 @@ local function takesNoPlace(item)
   if redis.call('HEXISTS', tag .. ':' .. item.bucket .. ':jobs', item.identity) == 1 then return true end
   if hasFlag(item.recordFlags, FLAG_DEDUP) and isDuplicateItem(tag, base, queueName, item, now) then return true end
   local _, _, ended = readSpent(tag, item.bucket, item.identity, not item.chosen)
-  return ended and (not item.chosen or answeredBefore(ended, call .. packBytes('>I2', item.index)))
+  return ended and (not item.chosen or answeredBefore(tag, item.bucket, item.identity, ended, call .. packBytes('>I2', item.index)))
 end
 if maxPending > 0 then
   local pending = pendingCount(tag, queueName)
@@ -150,14 +150,14 @@ local function knownAnswer(item, request, entry)
     if not read then return ANSWER_EXISTING, item.at end
     if record.kind == KIND_SCHEDULE then return ANSWER_ID_IN_USE, item.at end
     if not item.chosen then return ANSWER_CREATED, record.at end
-    local before = answeredBefore(record.requests, request)
+    local before = answeredBefore(tag, item.bucket, item.identity, record.requests, request)
     if before then return before, record.at end
     if hasFlag(item.flags, ITEM_REPLACE) then
       dropPending(tag, item.bucket, item.identity, record, queueName)
       return nil, nil, ANSWER_REPLACED, record.requests
     end
     if entry and differ(item, entry) then return ANSWER_OTHER_PARENTS, record.at end
-    record.requests = rememberRequest(record.requests, request, ANSWER_EXISTING)
+    record.requests = rememberRequest(tag, item.bucket, item.identity, record.requests, request, ANSWER_EXISTING, now)
     redis.call('HSET', tag .. ':' .. item.bucket .. ':jobs', item.identity, encodeRecord(record))
     tellDuplicated(item.id)
     return ANSWER_EXISTING, record.at
@@ -168,7 +168,7 @@ local function knownAnswer(item, request, entry)
     local at = item.at
     if how == ENDED_RUN and hasFlag(item.flags, ITEM_DELAY) then at = math.min(at, endedAt) end
     if not item.chosen then return ANSWER_CREATED, at end
-    local before = answeredBefore(ended, request)
+    local before = answeredBefore(tag, item.bucket, item.identity, ended, request)
     if before then return before, at end
     if how == ENDED_RUN and now - endedAt < window then
       return ANSWER_FIRED, endedAt
@@ -201,7 +201,7 @@ local function judge(index)
   end
   if not answer then
     answer = created or ANSWER_CREATED
-    requests = item.chosen and rememberRequest(earlier, request, answer) or ''
+    requests = item.chosen and rememberRequest(tag, item.bucket, item.identity, earlier, request, answer, now) or ''
     if not entry or joinParents(item, inc, requests, entry, now) then
       if item.at > now then createTimer(item, inc, requests) else createDue(item, inc, requests) end
     end

@@ -35,7 +35,7 @@ if text then
   read, record = pcall(decodeRecord, text)
   if not read then return { 'BAD_RECORD', tostring(record) } end
   if record.kind ~= KIND_SCHEDULE then return { 'ID_IN_USE' } end
-  if answeredBefore(record.requests, request) then return { 'OK', text, now } end
+  if answeredBefore(tag, bucket, identity, record.requests, request) then return { 'OK', text, now } end
   if string.format('%.0f', record.inc) ~= wanted.inc or string.format('%.0f', record.ver) ~= wanted.ver then return { 'CONFLICT' } end
   -- A tick fired since the client read it: new ticks come after that one, and one less is left of a limit.
   if not wanted.keepTicks and record.last ~= wanted.last then return { 'CONFLICT' } end
@@ -44,7 +44,7 @@ elseif wanted.inc ~= '' then
 end
 local _, _, spentRequests, spentLast = readSpent(tag, bucket, identity, false)
 -- This very call created it, and somebody deleted it since.
-if not record and spentRequests and answeredBefore(spentRequests, request) then return { 'NOT_FOUND' } end
+if not record and spentRequests and answeredBefore(tag, bucket, identity, spentRequests, request) then return { 'NOT_FOUND' } end
 if math.abs(now - wanted.asOf) > STALE then return { 'RETRY', now, spentLast or 0 } end
 
 local parents = follow.parentsOf(queueName, ARGV[11])
@@ -87,7 +87,7 @@ if record.after then follow.finish(tag, identity, (follow.parentsOf(queueName, r
 record.after = #parents > 0
 follow.begin(tag, identity, parents)
 record.name, record.data, record.opts, record.policies = ARGV[8], ARGV[9], ARGV[10], ARGV[11]
-record.requests = rememberRequest(record.requests, request, ANSWER_OK)
+record.requests = rememberRequest(tag, bucket, identity, record.requests, request, ANSWER_OK, now)
 storePending(tag, bucket, identity, record, now)
 if wanted.zone and not wanted.keepTicks then redis.call('HSETNX', tag .. ':zones', wanted.zone, wanted.zoneOffsets) end
 flushCounts(tag)

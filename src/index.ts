@@ -33,7 +33,7 @@ export type {
 export type { ScheduleDescription, ScheduleRunRow } from './client/schedule-description.js';
 export type { ScheduleFilter } from './client/schedule-filter.js';
 export type { BackfillRange, ScheduleHandle } from './client/schedule-handle.js';
-export type { ScheduleInfo } from './client/schedule-info.js';
+export type { ScheduleInfo, StoredSchedule } from './client/schedule-info.js';
 export type { ChangedSchedule, ChangeManyOptions, ChangeVerb } from './client/schedules.js';
 export type { ScheduleTemplate } from './client/schedules-port.js';
 export type { DurabilityOptions } from './config/durability-options.js';

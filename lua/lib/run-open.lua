@@ -4,7 +4,7 @@ local function openRun(tag, layout, bucket, identity, queue, runId, request)
   if redis.call('HEXISTS', tag .. ':' .. bucket .. ':jobs', identity) == 1 then return nil, { 'PENDING' } end
   for _, short in ipairs({ false, true }) do
     local _, _, requests = readSpent(tag, bucket, identity, short)
-    local answer = requests and answeredBefore(requests, request)
+    local answer = answeredBefore(tag, bucket, identity, requests or '', request)
     if answer then return nil, { answer == ANSWER_ASKED and 'ASKED' or 'OK', '', clockNow() } end
   end
   if queue.broken then return nil, { 'QUEUE_BROKEN', queue.broken } end

@@ -81,9 +81,10 @@ do
   function runPlace.remember(tag, bucket, identity, request, how, now, answer)
     local known = readSpent(tag, bucket, identity, true) and true or false
     local endedAt, before, requests = readSpent(tag, bucket, identity, known)
-    -- A job that never was ours leaves no trace here unless it ends.
-    if not before and not how then return end
-    writeSpent(tag, bucket, identity, how and now or endedAt, how or before, rememberRequest(requests or '', request, answer or ANSWER_OK), known)
+    -- A job that never was ours leaves no other trace here unless it ends.
+    if not before and not how then return remembered.named(tag, bucket, identity, request, answer or ANSWER_OK, now) end
+    requests = rememberRequest(tag, bucket, identity, requests or '', request, answer or ANSWER_OK, now)
+    writeSpent(tag, bucket, identity, how and now or endedAt, how or before, requests, known)
   end
 
   -- Gives a run that was taken aside back to its queue, as its record says by now.

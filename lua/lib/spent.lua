@@ -1,5 +1,7 @@
 -- Ended identities (`spent`): >I6 ended at, B how, B requests, requests x 8, [I6 last of a schedule].
 -- Two families of alternating hashes: ids that callers chose live for the duplicate window, generated ones only against re-sends.
+-- In the first also answers to requests that a record has no place for: ":", request, identity -> answer. No identity begins so.
+--- @include "shard"
 local ENDED_RUN, ENDED_CANCELLED, ENDED_REPLACED, ENDED_DELETED, ENDED_EXPIRED = 1, 2, 3, 4, 5
 
 local function spentKey(tag, bucket, generation, short)
@@ -35,4 +37,17 @@ local function readSpent(tag, bucket, identity, short)
   local last = nil
   if #entry >= p + count * 8 + 5 then last = struct.unpack('>I6', entry, p + count * 8) end
   return endedAt, how, string.sub(entry, p, p + count * 8 - 1), last
+end
+
+local remembered = {}
+function remembered.write(tag, bucket, identity, request, answer, now)
+  redis.call('HSET', spentKey(tag, bucket, spentGeneration(tag, now, false), false), ':' .. request .. identity, answer)
+end
+
+function remembered.read(tag, bucket, identity, request)
+  local generation = meta.spent
+  if not generation then return nil end
+  local field = ':' .. request .. identity
+  return redis.call('HGET', spentKey(tag, bucket, generation, false), field)
+    or redis.call('HGET', spentKey(tag, bucket, generation - 1, false), field) or nil
 end

@@ -18,6 +18,10 @@ export function printDifferences(differences: readonly Difference[]): void {
   for (const difference of differences) printLine(`  ${differenceText(difference)}`);
 }
 
+export function remarkRepeated(): void {
+  remark('an earlier call with this --request-id was carried out; this one repeats it and changed nothing');
+}
+
 export function remarkDryRun(): void {
   remark('a dry run: nothing was written');
 }

@@ -6,7 +6,7 @@ import { nearestWord } from '../domain/nearest-word.js';
 import { withKnownQueue } from './connect.js';
 import { refuseArgument } from './failure.js';
 import { printJson, printLine, remark } from './output.js';
-import { printDifferences, remarkDryRun, scheduleLine } from './print-schedule.js';
+import { printDifferences, remarkDryRun, remarkRepeated, scheduleLine } from './print-schedule.js';
 import { addScheduleOptions, namedBy, type ScheduleFlags } from './schedule-flags.js';
 import { settingsOf } from './settings.js';
 
@@ -50,6 +50,7 @@ async function update(queue: string, id: string, flags: UpdateFlags, command: Co
   );
   if (settings.json) return printJson({ queue, ...info, ...(dryRun ? { dryRun } : {}) });
   for (const warning of info.warnings) remark(`warning: ${warning}`);
+  if (info.repeated) remarkRepeated();
   const done = info.differences.length === 0 ? 'unchanged' : dryRun ? 'would be updated' : 'updated';
   printLine(`${done} ${scheduleLine(queue, info)}`);
   printDifferences(info.differences);

@@ -7,7 +7,7 @@ import type { ScheduleDefinition } from '../domain/schedule.js';
 import { namespaceIsThere } from './apply-changes.js';
 import { withQueue } from './connect.js';
 import { printJson, printLine, remark } from './output.js';
-import { printDifferences, remarkDryRun, scheduleLine } from './print-schedule.js';
+import { printDifferences, remarkDryRun, remarkRepeated, scheduleLine } from './print-schedule.js';
 import { addScheduleOptions, namedBy, type ScheduleFlags } from './schedule-flags.js';
 import { type Settings, settingsOf } from './settings.js';
 
@@ -43,12 +43,14 @@ async function upsert(queue: string, id: string, flags: ScheduleFlags, command: 
     : await withQueue(settings, queue, (q) =>
         q.schedules.upsert(id, definition, template, requestId === undefined ? {} : { requestId }),
       );
-  const { kind, differences } = change;
+  const repeated = info?.repeated ?? false;
+  const { kind, differences } = repeated ? { kind: 'unchanged', differences: [] } : change;
   if (settings.json) {
     const shown = info ?? { id, dryRun: true, definition: policies, template };
     return printJson({ queue, ...shown, change: kind, differences });
   }
   warn(info);
+  if (repeated) remarkRepeated();
   const would = info === undefined ? `${kind === 'unchanged' ? '' : 'would be '}${kind} ` : '';
   printLine(`${would}${scheduleLine(queue, info ?? { id, definition: policies, next: undefined })}`);
   printDifferences(differences);

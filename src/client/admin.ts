@@ -8,7 +8,6 @@ import { CalendarStore } from '../redis/calendar-store.js';
 import { closeRedis, type OpenedRedis, openRedis, SCHEDULER_CONNECTION } from '../redis/connection.js';
 import { ALL_QUEUES, GateScripts } from '../redis/gate-scripts.js';
 import { JobScripts } from '../redis/job-scripts.js';
-import { newRequestId } from '../redis/request-id.js';
 import { Shard } from '../redis/shard.js';
 import { redisError } from '../redis/status.js';
 import { WorkerRegistry } from '../redis/worker-registry.js';
@@ -32,6 +31,7 @@ import { forecastTimers, type LoadForecastOptions, type TimersForecast } from '.
 import { Gates } from './gates.js';
 import { type HistoryEntry, type HistoryOptions, readHistory } from './history.js';
 import { QueuePauses } from './queue-pauses.js';
+import { requestOf } from './request-ids.js';
 import { tellRepeats } from './tell-repeats.js';
 
 /** A queue that our tier knows, and what waits in its timers. */
@@ -137,15 +137,15 @@ export class Admin {
    * Puts a set-aside record back into its timers; one whose time has passed fires at once.
    * @throws CarillonError NOT_FOUND, BAD_RECORD when it still cannot be read, ID_IN_USE when its id was given again
    */
-  async releaseQuarantine(queue: string, jobId: string, requestId = newRequestId()): Promise<void> {
+  async releaseQuarantine(queue: string, jobId: string, requestId?: string): Promise<void> {
     checkSubject(queue, jobId);
-    await this.#scripts.releaseQuarantine(queue, jobId, 'release', requestId);
+    await this.#scripts.releaseQuarantine(queue, jobId, 'release', requestOf({ requestId }));
   }
 
   /** Drops a set-aside record for good. @throws CarillonError NOT_FOUND */
-  async discardQuarantine(queue: string, jobId: string, requestId = newRequestId()): Promise<void> {
+  async discardQuarantine(queue: string, jobId: string, requestId?: string): Promise<void> {
     checkSubject(queue, jobId);
-    await this.#scripts.releaseQuarantine(queue, jobId, 'discard', requestId);
+    await this.#scripts.releaseQuarantine(queue, jobId, 'discard', requestOf({ requestId }));
   }
 
   /**

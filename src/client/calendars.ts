@@ -6,7 +6,7 @@ import {
 } from '../domain/calendar.js';
 import { CarillonError } from '../domain/errors.js';
 import { type CalendarStore, notFound, type StoredCalendar } from '../redis/calendar-store.js';
-import { newRequestId } from '../redis/request-id.js';
+import { type RequestOptions, requestOf } from './request-ids.js';
 
 /** A stored calendar. */
 export interface CalendarInfo {
@@ -44,11 +44,11 @@ export class Calendars {
   async set(
     name: string,
     dates: string | readonly CalendarDate[],
-    options: { requestId?: string } = {},
+    options: RequestOptions = {},
   ): Promise<CalendarChange> {
     checkCalendarName(name);
     const entries = readCalendar(dates);
-    const { version, changed } = await this.store.set(name, entries, options.requestId ?? newRequestId());
+    const { version, changed } = await this.store.set(name, entries, requestOf(options));
     return { name, version, changed, schedules: await this.store.settleIfNeeded(name) };
   }
 
@@ -72,11 +72,11 @@ export class Calendars {
    *   computed, and say so.
    * @throws CarillonError NOT_FOUND, CONFLICT when schedules name it
    */
-  async delete(name: string, options: { force?: boolean; requestId?: string } = {}): Promise<CalendarChange> {
+  async delete(name: string, options: RequestOptions & { force?: boolean } = {}): Promise<CalendarChange> {
     checkCalendarName(name);
     if (!(await this.store.exists(name))) throw notFound(name);
     if (options.force !== true) await this.#refuseIfUsed(name);
-    const { version, changed } = await this.store.delete(name, options.requestId ?? newRequestId());
+    const { version, changed } = await this.store.delete(name, requestOf(options));
     return { name, version, changed, schedules: await this.store.settleIfNeeded(name) };
   }
 

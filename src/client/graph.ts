@@ -13,9 +13,10 @@ import type { UnansweredJobs } from '../redis/unanswered-jobs.js';
 import type { WorkerRegistry } from '../redis/worker-registry.js';
 import { type GraphNodeInfo, readGraph } from './job-graph.js';
 import { jobIds } from './job-ids.js';
-import { checkRequestId, type JobOptions } from './job-options.js';
+import type { JobOptions } from './job-options.js';
 import { namedBy } from './named-refusal.js';
 import { type JobLimits, prepareJob, refuseOfCall, withDefaults } from './prepare-job.js';
+import { checkRequestId } from './request-ids.js';
 
 /** One job of a graph; its `opts.after` names others of the graph, or jobs that are there already. */
 export interface GraphJob<Data = unknown> {

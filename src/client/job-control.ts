@@ -8,13 +8,10 @@ import type { JobRecord } from '../redis/record.js';
 import { newRequestId } from '../redis/request-id.js';
 import { type RunControl, RunControlScripts } from '../redis/run-control-scripts.js';
 import { changeOf, checkChange, type JobChange, type StoredOptions } from './job-change.js';
-import { checkRequestId } from './job-options.js';
+import { type RequestOptions, requestOf } from './request-ids.js';
 
-/** Sent with each repeat of the same change, which then has its effect once. */
-export interface EditOptions {
-  /** Defaults to a new random one a call. */
-  requestId?: string;
-}
+/** Of a change of one job. */
+export interface EditOptions extends RequestOptions {}
 
 const LONGEST_NOTE = 1000;
 const TRIES = 5;
@@ -179,10 +176,6 @@ function checkId(value: unknown): string {
     refuse('jobId', value, 'must be the id of a job', 'Give its id as it was added.', 'INVALID_ID');
   }
   return value;
-}
-
-function requestOf(options: EditOptions): string {
-  return options.requestId === undefined ? newRequestId() : checkRequestId(options.requestId);
 }
 
 /** What is written beside a job for people. @throws CarillonError INVALID_OPTION */

@@ -5,7 +5,7 @@ import { checkTimeout } from '../config/worker-options.js';
 import type { Backoff } from '../domain/backoff.js';
 import { parseDuration } from '../domain/durations.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
-import { checkGroup, LONGEST_ID } from '../domain/ids.js';
+import { checkGroup } from '../domain/ids.js';
 import { type Instant, LAST_INSTANT, parseInstant } from '../domain/instant.js';
 import { type JobsOptions, PRIORITY_LIMIT } from '../queue/bullmq.js';
 import {
@@ -16,6 +16,7 @@ import {
   encodeTelemetry,
 } from './job-option-values.js';
 import { PARENT_KEYS, type ParentOptions, parentsOf } from './job-parents.js';
+import { checkRequestId } from './request-ids.js';
 
 /** BullMQ's options of a job, and ours. */
 export interface JobOptions extends Omit<JobsOptions, 'backoff'>, ParentOptions {
@@ -160,14 +161,6 @@ export function checkDefaultOptions(defaults: unknown): void {
       todo,
     });
   }
-}
-
-/** @throws CarillonError INVALID_OPTION */
-export function checkRequestId(value: unknown): string {
-  if (typeof value !== 'string' || value === '' || value.length > LONGEST_ID) {
-    refuse('requestId', value, `must be a text of 1 to ${LONGEST_ID} characters`, 'Give one id a call.');
-  }
-  return value;
 }
 
 function resolveTime(opts: JobOptions, resolved: ResolvedOptions): void {

@@ -7,9 +7,10 @@ import type { SubmitItem, SubmitResult } from '../redis/submit-batch.js';
 import type { Submitter } from '../redis/submitter.js';
 import type { UnansweredJobs } from '../redis/unanswered-jobs.js';
 import { jobIds } from './job-ids.js';
-import { checkRequestId, type JobOptions } from './job-options.js';
+import type { JobOptions } from './job-options.js';
 import { namedBy } from './named-refusal.js';
 import { type JobLimits, prepareJob, refuseOfCall, withDefaults } from './prepare-job.js';
+import { checkRequestId } from './request-ids.js';
 
 /** One job of a bulk. */
 export interface BulkJob<Name extends string, Data> {

@@ -5,7 +5,7 @@ import { compact, type ScheduleDefinition, type StoredPolicies } from '../domain
 import { type Difference, differences, writtenSchedule } from '../domain/written-schedule.js';
 import type { ScheduleRecord } from '../redis/record.js';
 import { changeOf, checkChange as checkJobChange } from './job-change.js';
-import { readOptions, type ScheduleInfo } from './schedule-info.js';
+import { readOptions, type ScheduleInfo, type StoredSchedule } from './schedule-info.js';
 import type { EncodedTemplate } from './schedule-write.js';
 import type { ScheduleTemplate } from './schedules-port.js';
 
@@ -32,7 +32,7 @@ export interface ScheduleTemplateChange<Data = unknown, Name extends string = st
 }
 
 /** A schedule after a change, and what the change made otherwise. */
-export interface UpdatedSchedule extends ScheduleInfo {
+export interface UpdatedSchedule extends StoredSchedule {
   /** Option by option, as written: `{ option: 'jitter', from: '5m', to: undefined }`. Empty when nothing is otherwise. */
   differences: readonly Difference[];
 }

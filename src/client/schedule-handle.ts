@@ -7,9 +7,9 @@ import { type Instant, parseInstant } from '../domain/instant.js';
 import { type PreviewedTime, previewTicks } from '../domain/preview.js';
 import { compileStored, type StoredPolicies } from '../domain/schedule.js';
 import { MAX_WAITING_RUNS, type ScheduleRecord } from '../redis/record.js';
-import { newRequestId, requestHash } from '../redis/request-id.js';
-import { checkRequestId } from './job-options.js';
+import { requestHash } from '../redis/request-id.js';
 import { calendarsIfIdle } from './named-calendars.js';
+import { type RequestOptions, requestOf } from './request-ids.js';
 import {
   changedPolicies,
   changedTemplate,
@@ -29,14 +29,8 @@ import { scheduleNotFound } from './schedule-not-found.js';
 import type { SchedulesPort, ScheduleTemplate } from './schedules-port.js';
 import { storeSchedule } from './store-schedule.js';
 
-/** Sent again with each repeat of the same change, which then has its effect once. */
-interface ChangeOptions {
-  /** Defaults to a new random one a call. */
-  requestId?: string;
-}
-
 /** Which ticks of the past run, and how. */
-export interface BackfillRange extends ChangeOptions {
+export interface BackfillRange extends RequestOptions {
   from: Instant;
   /** Not later than now. */
   to: Instant;
@@ -106,7 +100,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
   async update(
     changes: ScheduleDefinitionChange,
     template: ScheduleTemplateChange<Data, Name, Opts> = {},
-    options: ChangeOptions & { dryRun?: boolean } = {},
+    options: RequestOptions & { dryRun?: boolean } = {},
   ): Promise<UpdatedSchedule> {
     const { queueName } = this.port;
     const encode = (given: ScheduleTemplate) => this.port.encodeTemplate(this.id, given);
@@ -120,7 +114,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
           template: changedTemplate(record, template, encode),
         };
       },
-      options,
+      { ...options, operation: 'update' },
     );
     const info = describeStored(queueName, this.id, stored);
     const before = describeSchedule(queueName, this.id, stored.before ?? stored.after);
@@ -132,7 +126,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
    * @param options.note why, for people: up to 500 bytes.
    * @throws CarillonError NOT_FOUND, INVALID_OPTION
    */
-  async pause(options: ChangeOptions & { note?: string } = {}): Promise<void> {
+  async pause(options: RequestOptions & { note?: string } = {}): Promise<void> {
     const note = checkNote('note', options.note);
     await this.#read();
     await this.port.jobs.pause(this.port.queueName, this.id, note, requestOf(options));
@@ -143,7 +137,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
    * newest.
    * @throws CarillonError NOT_FOUND; CONFLICT when it is neither.
    */
-  async resume(options: ChangeOptions = {}): Promise<void> {
+  async resume(options: RequestOptions = {}): Promise<void> {
     await this.#read();
     await this.port.jobs.resume(this.port.queueName, this.id, requestOf(options));
   }
@@ -155,7 +149,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
    * @param options.cancelRuns also takes its runs out of the BullMQ queue that no worker has fetched; else they stay.
    * @returns true when there was one.
    */
-  async delete(options: ChangeOptions & { reason?: string; cancelRuns?: boolean } = {}): Promise<boolean> {
+  async delete(options: RequestOptions & { reason?: string; cancelRuns?: boolean } = {}): Promise<boolean> {
     const reason = checkNote('reason', options.reason);
     const { scripts, queueName } = this.port;
     try {
@@ -174,10 +168,10 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
    * @throws CarillonError NOT_FOUND, QUEUE_BROKEN, QUOTA when it has as many open runs as it may
    */
   async trigger(
-    options: { overlap?: 'allow' | 'policy'; requestId?: string } = {},
+    options: RequestOptions & { overlap?: 'allow' | 'policy' } = {},
   ): Promise<ScheduleInfo & { runId: string | undefined }> {
     const requestId = requestOf(options);
-    const suffix = `+${requestHash(requestId).toString('hex').slice(0, 12)}`;
+    const suffix = `+${requestHash('trigger', requestId).toString('hex').slice(0, 12)}`;
     const inTurn = checkWord('overlap', options.overlap, ['allow', 'policy']) === 'policy';
     const record = await this.port.scripts.trigger(this.port.queueName, this.id, suffix, inTurn, requestId);
     const run = [...record.open, ...record.waiting].find((open) => open.suffix === suffix);
@@ -186,8 +180,8 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
   }
 
   /**
-   * Runs ticks of the past. One that ran before, as far as the ledger or BullMQ remembers, is left out, and so are those
-   * that the schedule has yet to judge by itself. One that is older than the ledger (`keepRuns`) and whose job BullMQ has
+   * Runs ticks of the past. One that ran before, as far as the ledger or BullMQ remembers, is left out, also when it was
+   * a rerun, and so are those that the schedule has yet to judge by itself. One that is older than the ledger (`keepRuns`) and whose job BullMQ has
    * removed nobody remembers: it runs again.
    * @param range both ends included. A `to` of up to a second after Redis' time counts as now: hosts' clocks differ.
    * @returns the ticks that run, in order; for a request that is sent again, all of the span.
@@ -225,7 +219,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
       this.id,
       ticks,
       {
-        suffix: range.rerun ? `+r${requestHash(requestId).toString('hex').slice(0, 8)}` : '',
+        suffix: range.rerun ? `+r${requestHash('backfill', requestId).toString('hex').slice(0, 8)}` : '',
         beside: checkWord('overlap', range.overlap, ['bufferAll', 'allow']) === 'allow',
         dry: range.dryRun === true,
       },
@@ -253,10 +247,6 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
     if (record?.kind === 'schedule') return { record, now };
     throw scheduleNotFound(this.port.queueName, this.id);
   }
-}
-
-function requestOf({ requestId }: ChangeOptions): string {
-  return requestId === undefined ? newRequestId() : checkRequestId(requestId);
 }
 
 /** @throws CarillonError INVALID_OPTION */

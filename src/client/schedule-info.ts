@@ -5,6 +5,7 @@ import { compileTimes, MISSED_CODES, type MissedPolicy, type StoredPolicies } fr
 import type { RecordState } from '../domain/states.js';
 import { decodeOptions } from '../queue/job-json.js';
 import type { ScheduleRecord, ScheduleRun } from '../redis/record.js';
+import type { Stored } from './store-schedule.js';
 
 /** What is known of a schedule. Times in ms. */
 export interface ScheduleInfo {
@@ -34,17 +35,20 @@ export interface ScheduleInfo {
   warnings: readonly string[];
 }
 
+/** A schedule as a call left it. */
+export interface StoredSchedule extends ScheduleInfo {
+  /** The call repeats one with its `requestId` that was carried out before, and changed nothing. */
+  repeated: boolean;
+}
+
 /** A schedule that was just written, with why that ended it. */
 export function describeStored(
   queueName: string,
   id: string,
-  {
-    after,
-    calendars,
-    endsBecause,
-  }: { after: ScheduleRecord; calendars: CalendarSet; endsBecause?: string | undefined },
-): ScheduleInfo {
-  const info = describeSchedule(queueName, id, after, calendars);
+  stored: Omit<Stored, 'before'>,
+): StoredSchedule {
+  const { after, calendars, endsBecause, repeated } = stored;
+  const info = { ...describeSchedule(queueName, id, after, calendars), repeated };
   return endsBecause === undefined
     ? info
     : { ...info, warnings: [...new Set([...info.warnings, endsBecause])] };

@@ -7,25 +7,21 @@ import { checkScheduleId, identityOf, splitIdentity } from '../domain/ids.js';
 import type { PreviewedTime } from '../domain/preview.js';
 import { compileTimes, type ScheduleDefinition, type StoredPolicies } from '../domain/schedule.js';
 import { decodeRecord, type ScheduleRecord } from '../redis/record.js';
-import { newRequestId, requestHash } from '../redis/request-id.js';
-import { checkRequestId } from './job-options.js';
 import { calendarsIfIdle } from './named-calendars.js';
+import { checkRequestId, type RequestOptions } from './request-ids.js';
 import { checkFilter, matcherOf, type ScheduleFilter } from './schedule-filter.js';
 import { ScheduleHandle } from './schedule-handle.js';
-import { describeSchedule, describeStored, type ScheduleInfo } from './schedule-info.js';
+import { describeSchedule, describeStored, type ScheduleInfo, type StoredSchedule } from './schedule-info.js';
 import { endsBecause, previewWrite, writeOf } from './schedule-write.js';
 import type { SchedulesPort, ScheduleTemplate } from './schedules-port.js';
 import { storeSchedule } from './store-schedule.js';
 
-export interface UpsertOptions {
-  /** Sent again with each repeat of the same change. */
-  requestId?: string;
-}
+export interface UpsertOptions extends RequestOptions {}
 
 const PAGE = 200;
 
 /** How schedules are changed that a filter means. */
-export interface ChangeManyOptions {
+export interface ChangeManyOptions extends RequestOptions {
   /** Only tells which schedules are meant. */
   dryRun?: boolean;
   /** Why they are paused or deleted, for people: up to 500 bytes. */
@@ -34,8 +30,6 @@ export interface ChangeManyOptions {
   overlap?: 'allow' | 'policy';
   /** Of `delete`: see {@link ScheduleHandle.delete}. */
   cancelRuns?: boolean;
-  /** Sent again, the change has its effect once on each of them. */
-  requestId?: string;
 }
 
 /** What became of one of them. */
@@ -53,10 +47,7 @@ const CHANGES = {
   trigger: (handle, { overlap, requestId }) => handle.trigger({ ...(overlap && { overlap }), requestId }),
   delete: (handle, { note = '', cancelRuns = false, requestId }) =>
     handle.delete({ reason: note, cancelRuns, requestId }),
-} as const satisfies Record<
-  string,
-  (handle: ScheduleHandle, options: ChangeManyOptions & { requestId: string }) => Promise<unknown>
->;
+} as const satisfies Record<string, (handle: ScheduleHandle, options: ChangeManyOptions) => Promise<unknown>>;
 
 /** A verb of {@link Schedules.change}. */
 export type ChangeVerb = keyof typeof CHANGES;
@@ -78,7 +69,7 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
     definition: ScheduleDefinition,
     template: ScheduleTemplate<Data, Name, Opts> = {},
     options: UpsertOptions = {},
-  ): Promise<ScheduleInfo> {
+  ): Promise<StoredSchedule> {
     checkScheduleId(id);
     const policies = checkSchedule(definition, identityOf(this.port.queueName, id));
     return this.store(id, policies, template, options);
@@ -170,29 +161,21 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
     if (Object.values(filter).every((value) => value === undefined)) {
       refuse('filter', filter, 'means every schedule', 'Give a tag, a state or a text.');
     }
-    const given = options.requestId === undefined ? newRequestId() : checkRequestId(options.requestId);
-    // As short as it may get: the id of each schedule is put behind it.
-    const request = requestHash(given).toString('hex');
+    if (options.requestId !== undefined) checkRequestId(options.requestId);
     const results: ChangedSchedule[] = [];
     const seen = new Set<string>();
     for await (const { id } of this.list(filter)) {
       // A hash that is rehashed meanwhile may be read twice over.
       if (seen.has(id)) continue;
       seen.add(id);
-      const problem = options.dryRun
-        ? undefined
-        : await this.#changeOne(verb, id, { ...options, requestId: `${request}:${id}` });
+      const problem = options.dryRun ? undefined : await this.#changeOne(verb, id, options);
       results.push({ id, done: !options.dryRun && problem === undefined, problem });
     }
     return results;
   }
 
   /** One schedule's refusal does not stop the others. */
-  async #changeOne(
-    verb: ChangeVerb,
-    id: string,
-    options: ChangeManyOptions & { requestId: string },
-  ): Promise<string | undefined> {
+  async #changeOne(verb: ChangeVerb, id: string, options: ChangeManyOptions): Promise<string | undefined> {
     try {
       await CHANGES[verb](this.get(id), options);
       return undefined;
@@ -211,7 +194,7 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
     policies: StoredPolicies,
     template: ScheduleTemplate,
     options: UpsertOptions & { judge?: (now: number) => void } = {},
-  ): Promise<ScheduleInfo> {
+  ): Promise<StoredSchedule> {
     const encoded = this.port.encodeTemplate(id, template);
     const stored = await storeSchedule(
       this.port,

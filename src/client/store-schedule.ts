@@ -5,10 +5,9 @@ import { calendarsOf } from '../domain/exclusions-definition.js';
 import { identityOf } from '../domain/ids.js';
 import type { StoredPolicies } from '../domain/schedule.js';
 import type { JobRecord, ScheduleRecord } from '../redis/record.js';
-import { newRequestId } from '../redis/request-id.js';
 import type { ScheduleWrite } from '../redis/schedule-scripts.js';
-import { checkRequestId } from './job-options.js';
 import { calendarsNamed } from './named-calendars.js';
+import { type RequestOptions, requestOf } from './request-ids.js';
 import { type EncodedTemplate, endsBecause, writeOf } from './schedule-write.js';
 import type { SchedulesPort } from './schedules-port.js';
 
@@ -32,13 +31,22 @@ export interface Stored {
   calendars: CalendarSet;
   /** Why this write ended it, as a sentence. */
   endsBecause?: string | undefined;
+  /** An earlier call with this request id was carried out; this one changed nothing. */
+  repeated: boolean;
+}
+
+interface StoreOptions extends RequestOptions {
+  /** What the caller's request id names. Defaults to `upsert`. */
+  operation?: 'upsert' | 'update';
+  dryRun?: boolean;
+  /** What the call keeps in this process until Redis answers; nothing to speak of by default. */
+  waits?: EncodedTemplate;
 }
 
 /**
  * Reads a schedule, has it said what it is to be, and stores that by compare-and-set; all of it again when somebody else
  * wrote it in between, so that no edit is lost.
  * @param wantedOf is asked anew for each reading; what it throws ends the call. It refuses a one-time job.
- * @param options.waits what the call keeps in this process until Redis answers; nothing to speak of by default.
  * @param options.dryRun only tells what would become of a schedule that there is; nothing is written.
  * @throws CarillonError OFFLINE_FULL while Redis is away; CONFLICT when others were first each time; what the script refuses
  */
@@ -46,11 +54,11 @@ export async function storeSchedule(
   port: SchedulesPort,
   id: string,
   wantedOf: WantedOf,
-  options: { requestId?: string; dryRun?: boolean; waits?: EncodedTemplate },
+  options: StoreOptions,
 ): Promise<Stored> {
-  const requestId = options.requestId === undefined ? newRequestId() : checkRequestId(options.requestId);
+  const requestId = requestOf(options);
   return port.unanswered.hold([options.waits ?? { data: '', opts: '' }], () =>
-    compareAndSet(port, id, wantedOf, requestId, options.dryRun ?? false),
+    compareAndSet(port, id, wantedOf, requestId, options),
   );
 }
 
@@ -59,7 +67,7 @@ async function compareAndSet(
   id: string,
   wantedOf: WantedOf,
   requestId: string,
-  dryRun: boolean,
+  { operation = 'upsert', dryRun = false }: StoreOptions,
 ): Promise<Stored> {
   const { jobs, scripts, queueName } = port;
   for (let attempt = 0; attempt < TRIES; attempt++) {
@@ -73,13 +81,18 @@ async function compareAndSet(
     const identity = identityOf(queueName, id);
     const found = { now: read.now, record: before, spentLast: read.last, calendars };
     const write = writeOf(identity, policies, template, found);
-    if (write === undefined) return { before, after: before as ScheduleRecord, calendars };
+    if (write === undefined) return { before, after: before as ScheduleRecord, calendars, repeated: false };
     const stored = { before, calendars, endsBecause: endsBecause(identity, policies, write, found) };
-    if (dryRun) return { ...stored, after: asWritten(before as ScheduleRecord, write) };
-    const written = await scripts.upsert(queueName, id, write, requestId);
+    if (dryRun) return { ...stored, after: asWritten(before as ScheduleRecord, write), repeated: false };
+    const written = await scripts.upsert(queueName, id, write, requestId, operation);
     if (written.status !== 'OK') continue;
+    // Whatever changes a record gives it a version.
+    const { inc, ver } = written.record;
+    if (inc === before?.inc && ver === before.ver) {
+      return { before, after: written.record, calendars, repeated: true };
+    }
     await followCalendars(port, names, calendars);
-    return { ...stored, after: written.record };
+    return { ...stored, after: written.record, repeated: false };
   }
   throw new CarillonError(
     'CONFLICT',

@@ -182,7 +182,7 @@ export class CalendarStore {
     requestId: string,
     given: string,
   ): Promise<CalendarWritten> {
-    const request = requestId === '' ? '' : requestHash(requestId).toString('hex');
+    const request = operation === 'settle' ? '' : requestHash(operation, requestId).toString('hex');
     const { status, rest } = await this.shard.run('set-calendar', flag, [operation, name, request, given]);
     if (status === 'NOT_FOUND') throw notFound(name);
     if (status !== 'OK') throw statusError(status);

@@ -94,12 +94,15 @@ export class JobScripts {
     relative: boolean,
     requestId: string,
   ): Promise<RecordReply> {
-    return this.#edit('reschedule-job', queue, jobId, requestId, [time, relative ? 1 : 0]);
+    return this.#edit('reschedule-job', queue, jobId, requestHash(moveOf(relative), requestId), [
+      time,
+      relative ? 1 : 0,
+    ]);
   }
 
   /** Replaces the parts that are given. @throws CarillonError NOT_FOUND, CONFLICT */
   update(queue: string, jobId: string, change: RecordChange, requestId: string): Promise<RecordReply> {
-    return this.#edit('update-job', queue, jobId, requestId, updateArguments(change));
+    return this.#edit('update-job', queue, jobId, requestHash('update', requestId), updateArguments(change));
   }
 
   /** Ends a pending job, or deletes a schedule; `kind` refuses the other one. @throws CarillonError NOT_FOUND, UNSUPPORTED */
@@ -110,22 +113,29 @@ export class JobScripts {
     requestId: string,
     kind: 'job' | 'schedule' | '' = '',
   ): Promise<RecordReply> {
-    return this.#edit('cancel-job', queue, jobId, requestId, [reason, kind, 0], 'allow-oom');
+    return this.#edit(
+      'cancel-job',
+      queue,
+      jobId,
+      requestHash('cancel', requestId),
+      [reason, kind, 0],
+      'allow-oom',
+    );
   }
 
   /** @throws CarillonError NOT_FOUND */
   pause(queue: string, jobId: string, note: string, requestId: string): Promise<RecordReply> {
-    return this.#edit('pause-job', queue, jobId, requestId, [note]);
+    return this.#edit('pause-job', queue, jobId, requestHash('pause', requestId), [note]);
   }
 
   /** @throws CarillonError NOT_FOUND, CONFLICT when it is not paused */
   resume(queue: string, jobId: string, requestId: string): Promise<RecordReply> {
-    return this.#edit('resume-job', queue, jobId, requestId, []);
+    return this.#edit('resume-job', queue, jobId, requestHash('resume', requestId), []);
   }
 
   /** Puts a pending job into its queue now. @throws CarillonError NOT_FOUND, QUEUE_BROKEN, ID_IN_USE */
   promote(queue: string, jobId: string, requestId: string): Promise<RecordReply> {
-    return this.#edit('promote-job', queue, jobId, requestId, [this.shard.namespace]);
+    return this.#edit('promote-job', queue, jobId, requestHash('promote', requestId), [this.shard.namespace]);
   }
 
   /** Puts a quarantined record back, or drops it for good. @throws CarillonError NOT_FOUND, BAD_RECORD, ID_IN_USE */
@@ -135,11 +145,15 @@ export class JobScripts {
     verb: 'release' | 'discard',
     requestId: string,
   ): Promise<RecordReply> {
-    const { text, now } = await this.#editText('release-quarantine', queue, jobId, requestId, [verb]).catch(
-      (error: unknown) => {
-        throw isCarillonError(error, 'NOT_FOUND') ? notSetAside(queue, jobId) : error;
-      },
-    );
+    const { text, now } = await this.#editText(
+      'release-quarantine',
+      queue,
+      jobId,
+      requestHash(verb, requestId),
+      [verb],
+    ).catch((error: unknown) => {
+      throw isCarillonError(error, 'NOT_FOUND') ? notSetAside(queue, jobId) : error;
+    });
     // What is discarded is often what nobody can read.
     return { record: verb === 'release' && text.length > 0 ? decodeRecord(text) : undefined, now };
   }
@@ -245,11 +259,11 @@ export class JobScripts {
     script: string,
     queue: string,
     jobId: string,
-    requestId: string,
+    request: Buffer,
     args: readonly ScriptArgument[],
     flag: 'deny-oom' | 'allow-oom' = 'deny-oom',
   ): Promise<RecordReply> {
-    const { text, now } = await this.#editText(script, queue, jobId, requestId, args, flag);
+    const { text, now } = await this.#editText(script, queue, jobId, request, args, flag);
     return { record: text.length > 0 ? decodeRecord(text) : undefined, now };
   }
 
@@ -257,13 +271,13 @@ export class JobScripts {
     script: string,
     queue: string,
     jobId: string,
-    requestId: string,
+    request: Buffer,
     args: readonly ScriptArgument[],
     flag: 'deny-oom' | 'allow-oom' = 'deny-oom',
   ): Promise<{ text: Buffer; now: number }> {
     const identity = identityOf(queue, jobId);
     const call = (bucket: number) =>
-      this.shard.run(script, flag, [this.shard.base, bucket, identity, requestHash(requestId), ...args]);
+      this.shard.run(script, flag, [this.shard.base, bucket, identity, request, ...args]);
     let { status, rest } = await call(bucketOf(identity));
     const beside = scheduleBucket(queue, jobId);
     if (status === 'NOT_FOUND' && beside !== undefined) ({ status, rest } = await call(beside));
@@ -277,6 +291,11 @@ export class JobScripts {
 function scheduleBucket(queue: string, runId: string): number | undefined {
   const jobId = jobIdOfRun(runId);
   return jobId === runId ? undefined : bucketOf(identityOf(queue, jobId));
+}
+
+/** The operation that moves a job to another time. */
+export function moveOf(relative: boolean): 'changeDelay' | 'reschedule' {
+  return relative ? 'changeDelay' : 'reschedule';
 }
 
 /** What the scripts that update a job are given of a change. */

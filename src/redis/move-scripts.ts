@@ -79,7 +79,7 @@ export class MoveScripts {
       this.shard.base,
       bucketOf(identity),
       identity,
-      requestHash(requestId),
+      requestHash('giveBack', requestId),
       ver,
       options,
     ]);

@@ -2,7 +2,7 @@ import { bucketOf } from '../domain/buckets.js';
 import { isCarillonError } from '../domain/errors.js';
 import { identityOf, jobIdOfRun } from '../domain/ids.js';
 import type { RecordChange } from './job-scripts.js';
-import { updateArguments } from './job-scripts.js';
+import { moveOf, updateArguments } from './job-scripts.js';
 import { asText } from './replies.js';
 import { requestHash } from './request-id.js';
 import type { ScriptArgument } from './script-runner.js';
@@ -23,22 +23,28 @@ export class RunControlScripts {
 
   /** @throws CarillonError NOT_FOUND, CONFLICT when it has ended, UNSUPPORTED when a plain worker has it, QUEUE_BROKEN */
   cancel(queue: string, runId: string, reason: string, requestId: string): Promise<RunControl> {
-    return this.#change('cancel-run', queue, runId, requestId, [reason], 'allow-oom');
+    return this.#change('cancel-run', queue, runId, requestHash('cancel', requestId), [reason], 'allow-oom');
   }
 
   /** @throws CarillonError as `cancel` */
   pause(queue: string, runId: string, note: string, requestId: string): Promise<RunControl> {
-    return this.#change('pause-run', queue, runId, requestId, [note]);
+    return this.#change('pause-run', queue, runId, requestHash('pause', requestId), [note]);
   }
 
   /** Withdraws a pause that is asked. @throws CarillonError NOT_FOUND, CONFLICT when none is or it has ended, QUEUE_BROKEN */
   resume(queue: string, runId: string, requestId: string): Promise<RunControl> {
-    return this.#change('resume-run', queue, runId, requestId, [], 'allow-oom');
+    return this.#change('resume-run', queue, runId, requestHash('resume', requestId), [], 'allow-oom');
   }
 
   /** @throws CarillonError NOT_FOUND, CONFLICT when a worker has it or it has ended, QUEUE_BROKEN */
   update(queue: string, runId: string, change: RecordChange, requestId: string): Promise<RunControl> {
-    return this.#change('update-run', queue, runId, requestId, updateArguments(change));
+    return this.#change(
+      'update-run',
+      queue,
+      runId,
+      requestHash('update', requestId),
+      updateArguments(change),
+    );
   }
 
   /** To `time`: ms since 1970, or from now when `relative`. @throws CarillonError as `update`, INVALID_OPTION */
@@ -49,7 +55,10 @@ export class RunControlScripts {
     relative: boolean,
     requestId: string,
   ): Promise<RunControl> {
-    return this.#change('reschedule-run', queue, runId, requestId, [time, relative ? 1 : 0]);
+    return this.#change('reschedule-run', queue, runId, requestHash(moveOf(relative), requestId), [
+      time,
+      relative ? 1 : 0,
+    ]);
   }
 
   /**
@@ -72,7 +81,8 @@ export class RunControlScripts {
         'change-waiting-run',
         queue,
         schedule,
-        requestId,
+        // The record of the schedule remembers it, for all of its runs.
+        requestHash(verb === 'change' ? 'update' : verb, `${requestId}@${runId}`),
         [runId, verb, reason],
         'allow-oom',
       );
@@ -87,7 +97,7 @@ export class RunControlScripts {
     script: string,
     queue: string,
     runId: string,
-    requestId: string,
+    request: Buffer,
     args: readonly ScriptArgument[],
     flag: 'deny-oom' | 'allow-oom' = 'deny-oom',
   ): Promise<RunControl> {
@@ -96,7 +106,7 @@ export class RunControlScripts {
       this.shard.base,
       bucketOf(identity),
       identity,
-      requestHash(requestId),
+      request,
       ...args,
     ]);
     const answer = ANSWERS[status];

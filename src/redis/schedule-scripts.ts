@@ -65,6 +65,7 @@ export class ScheduleScripts {
     scheduleId: string,
     write: ScheduleWrite,
     requestId: string,
+    operation: 'upsert' | 'update' = 'upsert',
   ): Promise<ScheduleWritten> {
     const identity = identityOf(queue, scheduleId);
     const definition = {
@@ -98,7 +99,7 @@ export class ScheduleScripts {
       this.shard.base,
       bucketOf(identity),
       identity,
-      requestHash(requestId),
+      requestHash(operation, requestId),
       JSON.stringify(definition),
       write.name,
       write.data,
@@ -123,11 +124,13 @@ export class ScheduleScripts {
     inTurn: boolean,
     requestId: string,
   ): Promise<ScheduleRecord> {
-    const [record] = await this.#run('trigger-schedule', queue, scheduleId, requestId, [
-      this.shard.namespace,
-      suffix,
-      inTurn ? 1 : 0,
-    ]);
+    const [record] = await this.#run(
+      'trigger-schedule',
+      queue,
+      scheduleId,
+      requestHash('trigger', requestId),
+      [this.shard.namespace, suffix, inTurn ? 1 : 0],
+    );
     // It ran, and somebody deleted the schedule since.
     if (asBytes(record).length === 0) throw statusError('NOT_FOUND', undefined, 'scheduleId');
     return decodeRecord(asBytes(record)) as ScheduleRecord;
@@ -148,12 +151,13 @@ export class ScheduleScripts {
     options: { suffix: string; beside: boolean; dry: boolean },
     requestId: string,
   ): Promise<number[] | undefined> {
-    const [, , ran] = await this.#run('backfill-schedule', queue, scheduleId, requestId, [
-      JSON.stringify(ticks),
-      options.suffix,
-      options.beside ? 1 : 0,
-      options.dry ? 1 : 0,
-    ]);
+    const [, , ran] = await this.#run(
+      'backfill-schedule',
+      queue,
+      scheduleId,
+      requestHash('backfill', requestId),
+      [JSON.stringify(ticks), options.suffix, options.beside ? 1 : 0, options.dry ? 1 : 0],
+    );
     return ran === undefined ? undefined : asList(ran).map(asNumber);
   }
 
@@ -169,7 +173,7 @@ export class ScheduleScripts {
     requestId: string,
   ): Promise<void> {
     const args = [reason, 'schedule', cancelRuns ? 1 : 0];
-    await this.#run('cancel-job', queue, scheduleId, requestId, args, 'allow-oom');
+    await this.#run('cancel-job', queue, scheduleId, requestHash('delete', requestId), args, 'allow-oom');
   }
 
   /** The rows of its ledger, oldest first; times in ms. */
@@ -194,7 +198,7 @@ export class ScheduleScripts {
     script: string,
     queue: string,
     scheduleId: string,
-    requestId: string,
+    request: Buffer,
     args: readonly (string | number)[],
     flag: 'deny-oom' | 'allow-oom' = 'deny-oom',
   ): Promise<Reply[]> {
@@ -203,7 +207,7 @@ export class ScheduleScripts {
       this.shard.base,
       bucketOf(identity),
       identity,
-      requestHash(requestId),
+      request,
       ...args,
     ]);
     if (status !== 'OK') {

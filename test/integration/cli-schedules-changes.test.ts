@@ -185,6 +185,43 @@ describe('a change of one', () => {
     expect((await queueOf(cli).getWaiting()).map(({ id }) => id)).toEqual([first.runId]);
   });
 
+  test('one request id given to every command of a pipeline has its effect in each', async ({ task }) => {
+    const cli = await town(task);
+    const now = (verb: string, ...flags: string[]) =>
+      cli.text('schedules', verb, QUEUE, ...flags, '--request-id', 'pipeline-5');
+    await now('pause', 'report');
+    expect(await states(cli)).toContain('report paused');
+    await now('resume', 'report');
+    expect(await states(cli)).toEqual(BEFORE);
+    await now('pause', '--text', 'r', '--yes');
+    expect(await states(cli)).toEqual(expect.arrayContaining(['other paused']));
+    await now('resume', '--text', 'r', '--yes');
+    expect(await states(cli)).toContain('other scheduled');
+    expect(await now('trigger', 'report')).toMatch(/^triggered report of q: report@\d+\+[0-9a-f]{12}\n$/);
+    await now('delete', 'report');
+    expect(await states(cli)).toHaveLength(3);
+  });
+
+  test.each(['upsert', 'update'])(
+    '%s: what repeats an earlier request says that it changed nothing',
+    async (verb) => {
+      const cli = await town({ name: `repeat ${verb}` });
+      const every = ['--every', '1h', ...(verb === 'upsert' ? ['--missed', 'latest'] : [])];
+      const run = (...args: string[]) => cli.run('schedules', verb, QUEUE, 'other', ...args);
+      expect((await run(...every, '--request-id', 'r')).stderr).not.toContain('repeats');
+      await cli.text('schedules', 'update', QUEUE, 'other', '--every', '2h');
+      const again = await run(...every, '--request-id', 'r');
+      expect(again.stderr).toContain(
+        'an earlier call with this --request-id was carried out; this one repeats it and changed nothing',
+      );
+      expect(again.stdout).toMatch(/^(unchanged )?other in q: every 2h[^\n]*\n$/);
+      expect(await cli.json('schedules', verb, QUEUE, 'other', ...every, '--request-id', 'r')).toMatchObject({
+        repeated: true,
+        differences: [],
+      });
+    },
+  );
+
   test('delete leaves or cancels what no worker has fetched', async ({ task }) => {
     const cli = await town(task);
     await cli.text('schedules', 'trigger', QUEUE, 'report');

@@ -124,6 +124,43 @@ describe('backfill', () => {
     expect(await missing()).toHaveLength(6);
   });
 
+  test.for(['plain', 'rerun'])('a tick that ran before by a %s one is left out', async (first, { task }) => {
+    const { world, s } = await worldOf(task);
+    const tick = { from: at('09:00:00'), to: at('09:00:00') };
+    await s.backfill({ ...tick, rerun: first === 'rerun' });
+    // It waits for its turn; it is open; the ledger has it.
+    expect(await s.backfill({ ...tick, dryRun: true })).toEqual([]);
+    const worker = await HandWorker.start(world, { holdAll: true });
+    await world.look();
+    await worker.idle();
+    expect(await s.backfill({ ...tick, dryRun: true })).toEqual([]);
+    const [runId = ''] = worker.running;
+    await worker.end(runId);
+    await world.look();
+    await (await world.queue.getJob(runId))?.remove();
+    expect(await s.backfill(tick)).toEqual([]);
+    expect(iso(await s.backfill(morning))).toEqual([ticks[0], ticks[2]]);
+    // Each rerun is a run of its own.
+    expect(iso(await s.backfill({ ...morning, rerun: true }))).toEqual(ticks);
+  });
+
+  test('a run that was triggered at the time of a tick is none of the tick', async ({ task }) => {
+    const { world, s } = await worldOf(task);
+    const tick = { from: at('13:00:00'), to: at('13:00:00') };
+    await s.pause();
+    await world.passTo(at('13:00:00'));
+    await s.trigger();
+    await world.passTo(at('13:30:00'));
+    await s.resume();
+    await world.settle();
+    expect(await world.ledger('s')).toEqual([
+      `triggered ${at('13:00:00')}`,
+      `skipped ${at('13:00:00')} paused`,
+    ]);
+    expect(iso(await s.backfill(tick))).toEqual([at('13:00:00')]);
+    expect(await s.backfill(tick)).toEqual([]);
+  });
+
   test('without a ledger BullMQ’s own jobs remember it', async ({ task }) => {
     const { world, s } = await worldOf(task, { ...hourly, keepRuns: 0 });
     await HandWorker.start(world);

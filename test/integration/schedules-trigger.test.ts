@@ -12,7 +12,7 @@ const minutely: ScheduleDefinition = { cron: '* * * * *', missed: 'skip' };
 
 /** The id of a run that was triggered at `time` by a request. */
 function triggeredId(time: string, requestId: string): string {
-  return `${runIdOf('s', at(time))}+${requestHash(requestId).toString('hex').slice(0, 12)}`;
+  return `${runIdOf('s', at(time))}+${requestHash('trigger', requestId).toString('hex').slice(0, 12)}`;
 }
 
 async function worldAt(time: string, task: { name: string }, definition: ScheduleDefinition = minutely) {

@@ -65,7 +65,8 @@ describe('an update', () => {
   ])('changes what is named and keeps the rest: %s', async ([what, before, changes, expected]) => {
     const { world, created, s } = await worldOf(`update ${what}`, before);
     const updated = await s.update(changes);
-    const { differences, ...info } = updated;
+    const { differences, repeated, ...info } = updated;
+    expect(repeated).toBe(false);
     expect(info.definition).toEqual(
       Object.fromEntries(Object.entries({ ...created.definition, ...expected }).filter(([, value]) => value !== undefined)),
     );

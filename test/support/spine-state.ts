@@ -135,6 +135,8 @@ const ENDS = ['', 'run', 'cancelled', 'replaced', 'deleted', 'expired'];
 
 /** An ended identity: when, how, the answers of its requests, and the last tick of a schedule. */
 function readSpent(bytes: Buffer): unknown {
+  // The answer to a request that a record had no place for.
+  if (bytes.length < 8) return { kept: bytes.toString() };
   const requests = bytes.readUInt8(7);
   const answers = Array.from({ length: requests }, (_, i) => bytes.readUInt8(8 + i * 8 + 7));
   const end = 8 + requests * 8;
