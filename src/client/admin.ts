@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { checkCall } from '../config/call-options.js';
 import { refuse } from '../config/check.js';
 import { CarillonError } from '../domain/errors.js';
 import { type QueueStop, stopsOf } from '../domain/gate.js';
@@ -31,6 +32,7 @@ import { redisTime } from './doctor-server.js';
 import { forecastTimers, type LoadForecastOptions, type TimersForecast } from './forecast.js';
 import { Gates } from './gates.js';
 import { type HistoryEntry, type HistoryOptions, readHistory } from './history.js';
+import { checkRequestId } from './job-options.js';
 import { QueuePauses } from './queue-pauses.js';
 import { tellRepeats } from './tell-repeats.js';
 
@@ -120,7 +122,7 @@ export class Admin {
 
   /** A page of what stands in the timers, in no order. Records that cannot be read are left out; `doctor` names them. */
   async jobs(options: JobListOptions = {}): Promise<Page<ListedJob>> {
-    checkListing(options);
+    checkListing(options, ['states', 'kind', 'tag', 'text']);
     if (!(await this.#exists())) return { items: [] };
     const page = await listJobs(this.#scripts, options);
     await tellRepeats(new WorkerRegistry(this.#shard), page.items);
@@ -139,13 +141,13 @@ export class Admin {
    */
   async releaseQuarantine(queue: string, jobId: string, requestId = newRequestId()): Promise<void> {
     checkSubject(queue, jobId);
-    await this.#scripts.releaseQuarantine(queue, jobId, 'release', requestId);
+    await this.#scripts.releaseQuarantine(queue, jobId, 'release', checkRequestId(requestId));
   }
 
   /** Drops a set-aside record for good. @throws CarillonError NOT_FOUND */
   async discardQuarantine(queue: string, jobId: string, requestId = newRequestId()): Promise<void> {
     checkSubject(queue, jobId);
-    await this.#scripts.releaseQuarantine(queue, jobId, 'discard', requestId);
+    await this.#scripts.releaseQuarantine(queue, jobId, 'discard', checkRequestId(requestId));
   }
 
   /**
@@ -153,6 +155,7 @@ export class Admin {
    * @throws CarillonError INVALID_OPTION, INVALID_ID
    */
   async history(options: HistoryOptions = {}): Promise<HistoryEntry[]> {
+    checkCall(options, ['limit', 'queue', 'jobId']);
     const { limit, queue, jobId } = options;
     checkListing({ ...(limit === undefined ? {} : { limit }), ...(queue === undefined ? {} : { queue }) });
     if (jobId !== undefined && queue === undefined) {

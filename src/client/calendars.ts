@@ -1,3 +1,4 @@
+import { checkCall } from '../config/call-options.js';
 import {
   type CalendarDate,
   type CalendarEntry,
@@ -7,6 +8,7 @@ import {
 import { CarillonError } from '../domain/errors.js';
 import { type CalendarStore, notFound, type StoredCalendar } from '../redis/calendar-store.js';
 import { newRequestId } from '../redis/request-id.js';
+import { checkRequestId } from './job-options.js';
 
 /** A stored calendar. */
 export interface CalendarInfo {
@@ -47,8 +49,9 @@ export class Calendars {
     options: { requestId?: string } = {},
   ): Promise<CalendarChange> {
     checkCalendarName(name);
+    const requestId = requestOf(options);
     const entries = readCalendar(dates);
-    const { version, changed } = await this.store.set(name, entries, options.requestId ?? newRequestId());
+    const { version, changed } = await this.store.set(name, entries, requestId);
     return { name, version, changed, schedules: await this.store.settleIfNeeded(name) };
   }
 
@@ -74,9 +77,10 @@ export class Calendars {
    */
   async delete(name: string, options: { force?: boolean; requestId?: string } = {}): Promise<CalendarChange> {
     checkCalendarName(name);
+    const requestId = requestOf(options, ['force']);
     if (!(await this.store.exists(name))) throw notFound(name);
     if (options.force !== true) await this.#refuseIfUsed(name);
-    const { version, changed } = await this.store.delete(name, options.requestId ?? newRequestId());
+    const { version, changed } = await this.store.delete(name, requestId);
     return { name, version, changed, schedules: await this.store.settleIfNeeded(name) };
   }
 
@@ -93,6 +97,12 @@ export class Calendars {
       todo: 'Take it out of their exclude first; or force it, and they are suspended.',
     });
   }
+}
+
+/** @param switches what the call takes besides. @throws CarillonError INVALID_OPTION */
+function requestOf(options: { requestId?: string }, switches: readonly string[] = []): string {
+  checkCall(options, ['requestId'], switches);
+  return options.requestId === undefined ? newRequestId() : checkRequestId(options.requestId);
 }
 
 function infoOf({ name, version, updatedAt, entries }: StoredCalendar): CalendarInfo {

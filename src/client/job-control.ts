@@ -1,3 +1,4 @@
+import { checkCall } from '../config/call-options.js';
 import { refuse } from '../config/check.js';
 import { type Duration, parseDuration } from '../domain/durations.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
@@ -63,7 +64,8 @@ export class JobControl {
   }
 
   async pause(jobId: string, options: EditOptions & { note?: string }): Promise<ControlResult> {
-    const [id, note, request] = [checkId(jobId), checkText('note', options.note), requestOf(options)];
+    const [id, request] = [checkId(jobId), requestOf(options, 'note')];
+    const note = checkText('note', options.note);
     await this.#refuseSchedule(id);
     return this.#wherever(
       id,
@@ -84,7 +86,8 @@ export class JobControl {
   }
 
   async cancel(jobId: string, options: EditOptions & { reason?: string }): Promise<ControlResult> {
-    const [id, reason, request] = [checkId(jobId), checkText('reason', options.reason), requestOf(options)];
+    const [id, request] = [checkId(jobId), requestOf(options, 'reason')];
+    const reason = checkText('reason', options.reason);
     return this.#wherever(
       id,
       () => this.backend.scripts.cancel(this.queue, id, reason, request, 'job'),
@@ -181,7 +184,9 @@ function checkId(value: unknown): string {
   return value;
 }
 
-function requestOf(options: EditOptions): string {
+/** @param own what the call takes besides. @throws CarillonError INVALID_OPTION */
+function requestOf(options: EditOptions, ...own: string[]): string {
+  checkCall(options, ['requestId', ...own]);
   return options.requestId === undefined ? newRequestId() : checkRequestId(options.requestId);
 }
 

@@ -266,7 +266,7 @@ function encodeOne(
 }
 
 function refuseOption(key: string, value: unknown): void {
-  const instead = INSTEAD[key];
+  const instead = Object.hasOwn(INSTEAD, key) ? INSTEAD[key] : undefined;
   if (instead === undefined) rejectUnknown({ [key]: value }, KNOWN_OPTIONS);
   // What only says "no" asks for nothing.
   else if (value !== false) {

@@ -1,3 +1,4 @@
+import { checkCall } from '../config/call-options.js';
 import { checkInteger } from '../config/check.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { calendarsOf } from '../domain/exclusions-definition.js';
@@ -108,6 +109,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
     template: ScheduleTemplateChange<Data, Name, Opts> = {},
     options: ChangeOptions & { dryRun?: boolean } = {},
   ): Promise<UpdatedSchedule> {
+    checkCall(options, ['requestId'], ['dryRun']);
     const { queueName } = this.port;
     const encode = (given: ScheduleTemplate) => this.port.encodeTemplate(this.id, given);
     const stored = await storeSchedule(
@@ -133,6 +135,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
    * @throws CarillonError NOT_FOUND, INVALID_OPTION
    */
   async pause(options: ChangeOptions & { note?: string } = {}): Promise<void> {
+    checkCall(options, ['note', 'requestId']);
     const note = checkNote('note', options.note);
     await this.#read();
     await this.port.jobs.pause(this.port.queueName, this.id, note, requestOf(options));
@@ -144,6 +147,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
    * @throws CarillonError NOT_FOUND; CONFLICT when it is neither.
    */
   async resume(options: ChangeOptions = {}): Promise<void> {
+    checkCall(options, ['requestId']);
     await this.#read();
     await this.port.jobs.resume(this.port.queueName, this.id, requestOf(options));
   }
@@ -156,6 +160,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
    * @returns true when there was one.
    */
   async delete(options: ChangeOptions & { reason?: string; cancelRuns?: boolean } = {}): Promise<boolean> {
+    checkCall(options, ['reason', 'requestId'], ['cancelRuns']);
     const reason = checkNote('reason', options.reason);
     const { scripts, queueName } = this.port;
     try {
@@ -176,6 +181,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
   async trigger(
     options: { overlap?: 'allow' | 'policy'; requestId?: string } = {},
   ): Promise<ScheduleInfo & { runId: string | undefined }> {
+    checkCall(options, ['overlap', 'requestId']);
     const requestId = requestOf(options);
     const suffix = `+${requestHash(requestId).toString('hex').slice(0, 12)}`;
     const inTurn = checkWord('overlap', options.overlap, ['allow', 'policy']) === 'policy';
@@ -194,6 +200,9 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
    * @throws CarillonError NOT_FOUND, INVALID_OPTION for more than 1,000 ticks, QUOTA when 1,000 runs wait
    */
   async backfill(range: BackfillRange): Promise<Date[]> {
+    checkCall(range, ['from', 'to', 'overlap', 'requestId'], ['rerun', 'dryRun'], 'range');
+    const overlap = checkWord('overlap', range.overlap, ['bufferAll', 'allow']);
+    const requestId = requestOf(range);
     const from = parseInstant(range.from, 'from');
     const to = parseInstant(range.to, 'to');
     const { record, now } = await this.#read();
@@ -219,14 +228,13 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
       }
     }
     if (ticks.length === 0) return [];
-    const requestId = requestOf(range);
     const ran = await this.port.scripts.backfill(
       this.port.queueName,
       this.id,
       ticks,
       {
         suffix: range.rerun ? `+r${requestHash(requestId).toString('hex').slice(0, 8)}` : '',
-        beside: checkWord('overlap', range.overlap, ['bufferAll', 'allow']) === 'allow',
+        beside: overlap === 'allow',
         dry: range.dryRun === true,
       },
       requestId,
@@ -237,8 +245,10 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
   /**
    * What became of its last ticks, oldest first: run, with BullMQ's outcome while it keeps that, or skipped and why.
    * @param count how many at the most; defaults to all that are kept (`keepRuns`).
+   * @throws CarillonError INVALID_OPTION
    */
   async runs(count = Number.POSITIVE_INFINITY): Promise<ScheduleRunRow[]> {
+    if (count !== Number.POSITIVE_INFINITY) checkInteger('count', count, 1, Number.MAX_SAFE_INTEGER);
     const rows = await this.port.scripts.ledger(this.port.queueName, this.id);
     return joinOutcomes(this.id, rows.slice(-count), (runId) => this.port.stateOf(runId));
   }

@@ -1,6 +1,7 @@
 import { crondRefusal } from './crontab-fields.js';
 import { isCarillonError } from './errors.js';
 import { compileSchedule } from './fire-times.js';
+import { checkOptionsOf } from './function-options.js';
 import { checkTimeZone } from './time-zone-names.js';
 
 interface Line {
@@ -68,8 +69,10 @@ interface Context {
 /**
  * Reads the text of a crontab file as crond would, one result a line. Never throws for a line: what crond or
  * Carillon cannot run is `refused` with a reason, and the other lines stand. A byte order mark and CRLF are taken.
+ * @throws CarillonError INVALID_OPTION for an unknown option.
  */
 export function parseCrontab(text: string, options: CrontabOptions = {}): CrontabLine[] {
+  checkOptionsOf('parseCrontab', options, ['userColumn']);
   const lines = text.replace(/^\uFEFF/, '').split('\n');
   const whole = lines.at(-1) === '';
   if (whole) lines.pop();

@@ -253,7 +253,7 @@ test('by filter: a dry run changes nothing; then in slices, wherever they are', 
   const paused = await queue.changeJobs('pause', { name: 'even' }, { note: 'quiet' });
   expect(paused.jobs.filter(({ done }) => done)).toHaveLength(60);
   expect(await queue.getJobCountByTypes('waiting', 'prioritized')).toBe(30);
-  expect((await queue.changeJobs('resume', {}, {})).jobs).toHaveLength(60);
+  expect((await queue.changeJobs('resume', { all: true })).jobs).toHaveLength(60);
   expect(await queue.getJobCountByTypes('waiting', 'prioritized')).toBe(60);
   const some = await queue.changeJobs('cancel', { states: ['scheduled'], text: 'J1' }, { limit: 5 });
   expect(some).toMatchObject({ more: true });
@@ -261,7 +261,7 @@ test('by filter: a dry run changes nothing; then in slices, wherever they are', 
   await expect(queue.changeJobs('cancel', { states: ['nowhere' as never] })).rejects.toMatchObject({
     field: 'filter.states',
   });
-  await expect(queue.changeJobs('reschedule', {})).rejects.toMatchObject({ field: 'delay' });
+  await expect(queue.changeJobs('reschedule', { all: true })).rejects.toMatchObject({ field: 'delay' });
 });
 
 test('by filter: the same update of each, with a dry run', async ({ task }) => {
@@ -304,7 +304,7 @@ test('by filter: one-time jobs of ours only, unless ids name others; ids that ar
   const meant = async (filter: JobFilter) =>
     (await queue.changeJobs('cancel', filter, { dryRun: true })).jobs.map(({ id }) => id).sort();
   expect(await meant({ name: 'x' })).toEqual(['due', 'ours']);
-  expect(await meant({})).toEqual(['due', 'ours']);
+  expect(await meant({ all: true })).toEqual(['due', 'ours']);
   const ids = ['due', 'plain', runId];
   expect(await meant({ ids })).toEqual([...ids].sort());
   const { jobs } = await queue.changeJobs('cancel', {
@@ -333,8 +333,13 @@ test.for([
   [{ ids: [5] }, 'filter.ids'],
   [{ states: 'scheduled' }, 'filter.states'],
   [{ queue: 'q' }, 'filter.queue'],
+  [{ all: 'yes' }, 'filter.all'],
+  [{ all: true, name: 'x' }, 'filter.all'],
+  [{ all: false }, 'filter'],
+  [{ name: undefined }, 'filter'],
+  [{}, 'filter'],
   ['x', 'filter'],
-] as const)('a filter that is none is refused: %o', async ([filter, field], { task }) => {
+] as const)('a filter that is none, or names nothing, is refused: %o', async ([filter, field], { task }) => {
   const queue = new DependencyWorld(task).queue();
   await queue.add('x', {}, { jobId: 'a' });
   await expect(queue.changeJobs('cancel', filter as never)).rejects.toMatchObject({
@@ -357,7 +362,7 @@ test.for([
   'options that mean nothing for the verb are refused: %s %o',
   async ([verb, options, field], { task }) => {
     const queue = new DependencyWorld(task).queue();
-    await expect(queue.changeJobs(verb, {}, options as never)).rejects.toMatchObject({ field });
+    await expect(queue.changeJobs(verb, { all: true }, options as never)).rejects.toMatchObject({ field });
   },
 );
 
