@@ -5,9 +5,11 @@ import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { LONGEST_ID } from '../domain/ids.js';
 import { type Instant, parseInstant } from '../domain/instant.js';
 import type { TimerBackend } from '../queue/timer-backend.js';
+import { endOf } from '../redis/job-scripts.js';
 import type { JobRecord } from '../redis/record.js';
 import { newRequestId } from '../redis/request-id.js';
 import { type RunControl, RunControlScripts } from '../redis/run-control-scripts.js';
+import { statusError } from '../redis/status.js';
 import { changeOf, checkChange, type JobChange, type StoredOptions } from './job-change.js';
 import { checkRequestId } from './job-options.js';
 
@@ -144,6 +146,14 @@ export class JobControl {
     });
   }
 
+  /** Nobody holds a job of the id: it may be known how the last one ended. */
+  async #refuseEnded(jobId: string, error: unknown): Promise<never> {
+    if (!isCarillonError(error, 'NOT_FOUND')) throw error;
+    const { record, ended } = await this.backend.scripts.get(this.queue, jobId);
+    if (record !== undefined || ended === undefined) throw error;
+    throw statusError('FINISHED', endOf(ended), 'jobId');
+  }
+
   /**
    * In the order in which a job moves: a tick that waits for its turn, the timers, BullMQ; again when the job came back
    * into the timers meanwhile.
@@ -162,7 +172,7 @@ export class JobControl {
       } catch (error) {
         if (!isCarillonError(error, 'NOT_FOUND')) throw error;
       }
-      const answer = await inQueue();
+      const answer = await inQueue().catch((error: unknown) => this.#refuseEnded(jobId, error));
       if (answer !== 'pending') return { where: answer === 'asked' ? 'worker' : 'queue' };
       if (attempt === TRIES) {
         throw new CarillonError('CONFLICT', 'the job was moved each time it was looked for', {

@@ -76,7 +76,12 @@ export function parseCrontab(text: string, options: CrontabOptions = {}): Cronta
   const lines = text.replace(/^\uFEFF/, '').split('\n');
   const whole = lines.at(-1) === '';
   if (whole) lines.pop();
-  const context: Context = { userColumn: options.userColumn ?? false, tz: undefined, env: {} };
+  // Without a prototype: `__proto__` is a name like others.
+  const context: Context = {
+    userColumn: options.userColumn ?? false,
+    tz: undefined,
+    env: Object.create(null),
+  };
   return lines.map((raw, i) => {
     const parsed = parseLine(raw.replace(/\r$/, ''), i + 1, context);
     if (whole || i < lines.length - 1 || parsed.kind !== 'entry') return parsed;

@@ -54,7 +54,7 @@ export function exportCrontab(
   let env: Readonly<Record<string, string>> = {};
   let tz: string | undefined;
   for (const line of lines) {
-    const leaked = Object.keys(env).find((name) => line.env[name] === undefined);
+    const leaked = Object.keys(env).find((name) => !Object.hasOwn(line.env, name));
     if (leaked !== undefined) {
       refused.push({
         id: line.id,
@@ -63,7 +63,7 @@ export function exportCrontab(
       continue;
     }
     for (const [name, value] of Object.entries(line.env)) {
-      if (env[name] !== value) text.push(`${quoted(name)}=${quoted(value)}`);
+      if (!Object.hasOwn(env, name) || env[name] !== value) text.push(`${quoted(name)}=${quoted(value)}`);
     }
     env = line.env;
     if (tz !== line.tz) text.push(`CRON_TZ=${line.tz}`);

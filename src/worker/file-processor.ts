@@ -3,6 +3,7 @@ import { extname } from 'node:path';
 import { refuse } from '../config/check.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import type { Job } from '../queue/job.js';
+import { errorOfChild } from './child-thrown.js';
 import type { Run } from './run.js';
 
 interface Child {
@@ -83,6 +84,8 @@ export class FileProcessor {
       const work = this.sandbox(run.job, lock, stop.signal);
       this.#next = undefined;
       return await work;
+    } catch (error) {
+      throw errorOfChild(error);
     } finally {
       run.signal.removeEventListener('abort', tell);
       if (this.#started.get(run.runId) === started) this.#started.delete(run.runId);

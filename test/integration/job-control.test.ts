@@ -127,21 +127,6 @@ test('a run of our worker is asked: a field of its hash, and a hint', async ({ t
   expect(hints).toEqual([{ queue: 'q', runId: 'a', verb: 'cancel' }]);
 });
 
-test('an ended job can be changed no more', async ({ task }) => {
-  const world = new DependencyWorld(task);
-  const queue = world.queue();
-  await world.worker();
-  await queue.add('x', {}, { jobId: 'a' });
-  await eventually(async () => (await placesOf(queue, 'a'))[0] === 'completed');
-  const changes = [
-    () => queue.cancel('a'),
-    () => queue.pauseJob('a'),
-    () => queue.updateJob('a', { data: 1 }),
-    () => queue.changeDelay('a', 5),
-  ];
-  for (const change of changes) await expect(change()).rejects.toMatchObject({ code: 'CONFLICT' });
-});
-
 test.for([
   ['wait', {}],
   ['prioritized', { priority: 5 }],
@@ -457,4 +442,54 @@ test('a child of a BullMQ flow is left to BullMQ, whose removal tells the parent
   await (await queue.getJob('part'))?.remove();
   expect(await queue.getJobState('sum')).toBe('waiting');
   expect(await queue.cancel('sum')).toEqual({ where: 'queue' });
+});
+
+test('an ended job cannot be changed, and the refusal says what can be done of each end', async ({
+  task,
+}) => {
+  const world = new DependencyWorld(task);
+  const queue = world.queue();
+  const worker = new Worker(
+    'q',
+    async ({ data }) => {
+      if (data.fails) throw new Error('no');
+    },
+    { prefix: world.prefix, connection: connectionOf() },
+  );
+  onTestFinished(() => worker.close());
+  worker.on('error', () => undefined);
+  await queue.add('x', {}, { jobId: 'done' });
+  await queue.add('x', {}, { jobId: 'gone', removeOnComplete: true });
+  await queue.add('x', { fails: true }, { jobId: 'dead' });
+  await queue.add('x', {}, { jobId: 'cancelled', delay: HOUR });
+  await queue.cancel('cancelled');
+  await eventually(async () => expect(await placesOf(queue, 'done')).toEqual(['completed']));
+  await eventually(async () => expect(await placesOf(queue, 'dead')).toEqual(['failed']));
+  await eventually(async () => expect(await placesOf(queue, 'gone')).toEqual(['none']));
+  const says = {
+    done: ['it has ended (completed)', 'add a job with another id'],
+    gone: ['it has ended (fired)', 'add a job with another id'],
+    cancelled: ['it has ended (cancelled)', 'add a job with another id'],
+    dead: ['it has ended: it is a dead letter', 'queue.dead.requeue(id)'],
+  };
+  for (const [id, [message, todo]] of Object.entries(says)) {
+    for (const change of [
+      () => queue.cancel(id),
+      () => queue.pauseJob(id),
+      () => queue.resumeJob(id),
+      () => queue.changeDelay(id, '1h'),
+      () => queue.rescheduleJob(id, Date.now() + HOUR),
+      () => queue.updateJob(id, { name: 'y' }),
+    ]) {
+      await expect(change()).rejects.toMatchObject({
+        code: 'CONFLICT',
+        message,
+        todo: expect.stringContaining(todo as string),
+      });
+    }
+  }
+  // What was told is true.
+  await queue.dead.requeue('dead', { data: {} });
+  await eventually(async () => expect(await placesOf(queue, 'dead')).toEqual(['completed']));
+  expect(await queue.add('x', {}, { jobId: 'another' })).toMatchObject({ answer: 'created' });
 });

@@ -130,3 +130,23 @@ test('what a file throws is told like what a handler throws; a process that dies
   }
   expect((await queue.dead.get(dies.jobId)).error).toContain('exit code: 3');
 });
+
+test.each([{ useWorkerThreads: false }, { useWorkerThreads: true }])(
+  'what a file throws that is no error is told as the handler’s, and a circle that it returns as what it is (%o)',
+  async (options) => {
+    const { queue, work } = open({ name: `thrown ${options.useWorkerThreads}` }, options);
+    work();
+    const told = {
+      undefined: 'the handler threw undefined',
+      null: 'the handler threw null',
+      text: "the handler threw 'the letter box is full'",
+      empty: 'Error',
+      circle: expect.stringMatching(/circular/),
+    };
+    for (const [what, error] of Object.entries(told)) {
+      await queue.add('any', { what }, { jobId: what });
+      await eventually(async () => expect(await queue.getJobState(what)).toBe('failed'), { timeout: 20_000 });
+      expect(await queue.dead.get(what)).toMatchObject({ error });
+    }
+  },
+);
