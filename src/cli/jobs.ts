@@ -4,6 +4,8 @@ import type { JobOptions } from '../client/job-options.js';
 import type { Queue } from '../client/queue.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { type RecordState, STATES } from '../domain/states.js';
+import { endOf } from '../redis/job-scripts.js';
+import { statusError } from '../redis/status.js';
 import { dataArgument, instantArgument, integerArgument, optsArgument } from './arguments.js';
 import { withAdmin, withKnownQueue, withQueue } from './connect.js';
 import { refuseArgument } from './failure.js';
@@ -70,11 +72,17 @@ export function addJobs(program: Command): void {
     .action((queue: string, id: string, _options, command: Command) =>
       changeJob(command, queue, id, { verb: 'promote', done: 'promoted' }, async (q) => {
         const job = await q.getJob(id);
-        if (job === undefined) throw notFound(queue, id);
+        if (job === undefined) return refuseAbsent(q, id);
         await job.promote().catch((error: unknown) => refuseStanding(q, id, error));
         return undefined;
       }),
     );
+}
+
+/** Nobody holds a job of the id: it may be known how the last one ended. */
+async function refuseAbsent(queue: Queue, id: string): Promise<never> {
+  const { ended } = await queue.backend.scripts.get(queue.name, id);
+  throw ended === undefined ? notFound(queue.name, id) : statusError('FINISHED', endOf(ended), 'id');
 }
 
 /** BullMQ refuses to promote what does not wait for a time, by an error of its own. */
@@ -82,7 +90,7 @@ async function refuseStanding(queue: Queue, id: string, error: unknown): Promise
   if (isCarillonError(error)) throw error;
   const state = await queue.getJobState(id);
   if (state === 'delayed') throw error;
-  if (state === 'unknown') throw notFound(queue.name, id);
+  if (state === 'unknown') return refuseAbsent(queue, id);
   const dead = state === 'failed';
   throw new CarillonError('CONFLICT', `the job does not wait for its time: it is ${state}`, {
     field: 'id',

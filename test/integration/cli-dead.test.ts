@@ -182,7 +182,7 @@ test('a filter that means no dead letter is told as that, not as a dry run', asy
   expect(await cli.text('dead', 'discard', 'q', '--all', '--yes')).toContain('discarded 1 in q');
 });
 
-test('a dead letter cannot be promoted or cancelled: CONFLICT, which names dead requeue', async ({
+test('what does not wait cannot be promoted: CONFLICT, which for a dead letter names dead requeue', async ({
   task,
 }) => {
   const { cli, queue, die } = open(task);
@@ -194,6 +194,12 @@ test('a dead letter cannot be promoted or cancelled: CONFLICT, which names dead 
       stderr: expect.stringMatching(/\(CONFLICT\)\..*`carillon dead requeue`/),
     });
   }
+  await queue.add('a', {}, { jobId: 'c', delay: 3_600_000 });
+  await queue.cancel('c');
+  expect(await cli.run('jobs', 'promote', 'q', 'c')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('it has ended (cancelled) (CONFLICT)'),
+  });
   await queue.add('a', {}, { jobId: 'w' });
   expect(await cli.run('jobs', 'promote', 'q', 'w')).toMatchObject({
     code: 1,

@@ -150,3 +150,22 @@ test.each([{ useWorkerThreads: false }, { useWorkerThreads: true }])(
     }
   },
 );
+
+test.each([{ useWorkerThreads: false }, { useWorkerThreads: true }])(
+  'a process that ends behind what its handler threw takes no other run with it (%o)',
+  async (options) => {
+    const { queue, work } = open({ name: `behind ${options.useWorkerThreads}` }, options);
+    const pairs = Array.from({ length: 5 }, (_, i) => [
+      { name: 'any', data: { what: 'undefined' }, opts: { jobId: `u${i}` } },
+      { name: 'any', data: { what: 'answer' }, opts: { jobId: `a${i}` } },
+    ]);
+    await queue.addBulk(pairs.flat());
+    work();
+    const ended = async () => expect(await queue.getJobCountByTypes('completed', 'failed')).toBe(10);
+    await eventually(ended, { timeout: 25_000 });
+    const failed = await queue.dead.list();
+    expect(failed.map(({ id, error }) => `${id}: ${error}`).sort()).toEqual(
+      pairs.map(([{ opts } = { opts: { jobId: '' } }]) => `${opts.jobId}: the handler threw undefined`),
+    );
+  },
+);
