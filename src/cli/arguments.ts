@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { insteadOf } from '../client/unsupported-options.js';
+import { INSTEAD_OF_KEEP_LAST, insteadOf } from '../client/unsupported-options.js';
 import { parseDuration } from '../domain/durations.js';
 import { parseInstant } from '../domain/instant.js';
 import { JsonText } from '../queue/payload.js';
@@ -53,6 +53,15 @@ export function optsArgument(text: string, instead: { repeat?: string } = {}): R
     if (usual === undefined || value === false || value === null) continue;
     const todo = (option === 'repeat' ? instead.repeat : undefined) ?? usual;
     refuseArgument('opts', text, `holds ${option}, which no job of the timers can have`, todo);
+  }
+  const { keepLastIfActive } = (opts.deduplication ?? {}) as { keepLastIfActive?: unknown };
+  if (keepLastIfActive === true) {
+    refuseArgument(
+      'opts',
+      text,
+      'holds keepLastIfActive, which the timers cannot keep',
+      INSTEAD_OF_KEEP_LAST,
+    );
   }
   return opts;
 }

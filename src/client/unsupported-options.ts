@@ -11,6 +11,10 @@ const INSTEAD: Readonly<Record<string, string>> = {
   removeDependencyOnFailure: 'Add the flow by BullMQ’s FlowProducer.',
 };
 
+/** The same of `deduplication.keepLastIfActive`: only a worker knows what is active. */
+export const INSTEAD_OF_KEEP_LAST =
+  'Leave it out, or use replace: true, which keeps the last job while none has started.';
+
 /** What to do in the place of an option of BullMQ's that is not supported; undefined for any other name. */
 export function insteadOf(option: string): string | undefined {
   return Object.hasOwn(INSTEAD, option) ? INSTEAD[option] : undefined;

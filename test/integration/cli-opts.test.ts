@@ -8,6 +8,7 @@ test.each([
   [['jobs', 'add', 'q', 'a'], '{"constructor":1}', 'constructor is no option'],
   [['jobs', 'add', 'q', 'a'], '{"__proto__":1}', '__proto__ is no option'],
   [['jobs', 'add', 'q', 'a'], '{"repeat":{"every":5}}', 'Use queue.schedules.upsert'],
+  [['jobs', 'add', 'q', 'a'], '{"deduplication":{"id":"d","keepLastIfActive":true}}', 'use replace: true'],
   [['jobs', 'update', 'q', 'a'], '{"toString":1}', 'toString is no option'],
   [['jobs', 'update', 'q', 'a'], '{"valueOf":null}', 'valueOf is no option'],
   [['jobs', 'update', 'q', 'a'], '{"parent":{}}', 'FlowProducer'],
