@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { INSTEAD_OF_KEEP_LAST, insteadOf } from '../client/unsupported-options.js';
 import { parseDuration } from '../domain/durations.js';
 import { parseInstant } from '../domain/instant.js';
 import { JsonText } from '../queue/payload.js';
@@ -37,6 +38,32 @@ export function objectArgument(text: string, field: string): Record<string, unkn
   if (typeof value === 'object' && value !== null && !Array.isArray(value))
     return value as Record<string, unknown>;
   return refuseArgument(field, text, 'must be a JSON object', `Write --${field} '{"attempts":3}'.`);
+}
+
+/**
+ * BullMQ's options of a job. What no job of the timers can have is a wrong value of the command line.
+ * @param instead what to do in the place of some of them.
+ * @throws CarillonError INVALID_OPTION
+ */
+export function optsArgument(text: string, instead: { repeat?: string } = {}): Record<string, unknown> {
+  const opts = objectArgument(text, 'opts');
+  for (const [option, value] of Object.entries(opts)) {
+    const usual = insteadOf(option);
+    // What only says "no" asks for nothing.
+    if (usual === undefined || value === false || value === null) continue;
+    const todo = (option === 'repeat' ? instead.repeat : undefined) ?? usual;
+    refuseArgument('opts', text, `holds ${option}, which no job of the timers can have`, todo);
+  }
+  const { keepLastIfActive } = (opts.deduplication ?? {}) as { keepLastIfActive?: unknown };
+  if (keepLastIfActive === true) {
+    refuseArgument(
+      'opts',
+      text,
+      'holds keepLastIfActive, which the timers cannot keep',
+      INSTEAD_OF_KEEP_LAST,
+    );
+  }
+  return opts;
 }
 
 /** A payload from `--data` or from the file of `--data-file`, as it is written; `-` is standard input. */

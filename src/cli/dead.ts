@@ -215,9 +215,11 @@ async function change(
   },
 ): Promise<void> {
   const settings = settingsOf(command);
-  const filter = filterOf(flags);
-  const filtered = Object.keys(filter).length > 0 || flags.all === true;
-  if ((id === undefined) !== filtered) throw usageError('give an id, or a filter, or --all');
+  const named = filterOf(flags);
+  const isNamed = Object.keys(named).length > 0;
+  const filter = isNamed ? named : { all: true };
+  if ((id === undefined) !== (isNamed || flags.all === true))
+    throw usageError('give an id, or a filter, or --all');
   const limit =
     flags.limit === undefined ? {} : { limit: integerArgument(flags.limit, 'limit', 1, 1_000_000) };
   if (id !== undefined) {
@@ -245,6 +247,7 @@ async function change(
     return { applied: true, ...(await act.many(q, filter, limit)) };
   });
   if (settings.json) return printJson({ queue, applied, [done]: changed, skipped });
+  if (changed.length + skipped.length === 0) return remark('the filter means no dead letter');
   printLine(`${applied ? done : `would have ${done}`} ${changed.length} in ${queue}`);
   if (skipped.length > 0) remark(`${skipped.length} were gone or alive before their turn`);
 }

@@ -2,6 +2,7 @@ import { readHistory } from '../client/history.js';
 import type { Queue } from '../client/queue.js';
 import { bucketOf } from '../domain/buckets.js';
 import { identityOf } from '../domain/ids.js';
+import { endOf } from '../redis/job-scripts.js';
 import { readRunFacts } from '../redis/run-facts.js';
 import type { AfterEntry } from '../redis/submit-batch.js';
 import { WorkerRegistry } from '../redis/worker-registry.js';
@@ -39,9 +40,6 @@ export interface JobDescription {
   /** What it waits for, or waited for. */
   after?: string[];
 }
-
-/** The numbers of `spent` entries, as words. */
-const ENDS = ['ended', 'fired', 'cancelled', 'replaced', 'deleted', 'expired'];
 
 /** What repeats of a job's runs do, by what its handler said last. */
 async function repeatsOf(queue: Queue, name: string): Promise<string> {
@@ -107,7 +105,7 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
     return { ...head, where: 'quarantine', state: 'set aside', note: reason, since: utc(since) };
   }
   if (ended !== undefined) {
-    const state = ENDS[ended.how] ?? 'ended';
+    const state = endOf(ended);
     return { ...head, where: 'ended', state, since: utc(ended.at), ...(await whyEnded(queue, id, state)) };
   }
   return undefined;

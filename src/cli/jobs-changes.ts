@@ -3,7 +3,7 @@ import type { JobChange } from '../client/job-change.js';
 import type { ChangeJobsOptions, JobVerb } from '../client/job-control-many.js';
 import type { JobFilter, JobPlace } from '../client/job-filter.js';
 import type { Queue } from '../client/queue.js';
-import { dataArgument, durationArgument, integerArgument, objectArgument } from './arguments.js';
+import { dataArgument, durationArgument, integerArgument, optsArgument } from './arguments.js';
 import { confirmed } from './confirm.js';
 import { withKnownQueue } from './connect.js';
 import { refuseArgument, usageError } from './failure.js';
@@ -181,7 +181,7 @@ async function update(
   const change: JobChange<unknown, string> = {
     ...(name === undefined ? {} : { name }),
     ...(data === undefined && dataFile === undefined ? {} : { data: dataArgument(flags) }),
-    ...(opts === undefined ? {} : { opts: objectArgument(opts, 'opts') }),
+    ...(opts === undefined ? {} : { opts: optsArgument(opts) }),
   };
   if (Object.keys(change).length === 0)
     throw usageError('nothing is to be changed: give --name, --data or --opts');

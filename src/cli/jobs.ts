@@ -1,8 +1,12 @@
 import type { Command } from 'commander';
 import type { ListedJob } from '../client/admin-listing.js';
 import type { JobOptions } from '../client/job-options.js';
+import type { Queue } from '../client/queue.js';
+import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { type RecordState, STATES } from '../domain/states.js';
-import { dataArgument, instantArgument, integerArgument, objectArgument } from './arguments.js';
+import { endOf } from '../redis/job-scripts.js';
+import { statusError } from '../redis/status.js';
+import { dataArgument, instantArgument, integerArgument, optsArgument } from './arguments.js';
 import { withAdmin, withKnownQueue, withQueue } from './connect.js';
 import { refuseArgument } from './failure.js';
 import { describeJob } from './job-description.js';
@@ -68,11 +72,32 @@ export function addJobs(program: Command): void {
     .action((queue: string, id: string, _options, command: Command) =>
       changeJob(command, queue, id, { verb: 'promote', done: 'promoted' }, async (q) => {
         const job = await q.getJob(id);
-        if (job === undefined) throw notFound(queue, id);
-        await job.promote();
+        if (job === undefined) return refuseAbsent(q, id);
+        await job.promote().catch((error: unknown) => refuseStanding(q, id, error));
         return undefined;
       }),
     );
+}
+
+/** Nobody holds a job of the id: it may be known how the last one ended. */
+async function refuseAbsent(queue: Queue, id: string): Promise<never> {
+  const { ended } = await queue.backend.scripts.get(queue.name, id);
+  throw ended === undefined ? notFound(queue.name, id) : statusError('FINISHED', endOf(ended), 'id');
+}
+
+/** BullMQ refuses to promote what does not wait for a time, by an error of its own. */
+async function refuseStanding(queue: Queue, id: string, error: unknown): Promise<never> {
+  if (isCarillonError(error)) throw error;
+  const state = await queue.getJobState(id);
+  if (state === 'delayed') throw error;
+  if (state === 'unknown') return refuseAbsent(queue, id);
+  const dead = state === 'failed';
+  throw new CarillonError('CONFLICT', `the job does not wait for its time: it is ${state}`, {
+    field: 'id',
+    given: id,
+    todo: dead ? 'Put it back into its queue by `carillon dead requeue`.' : 'Nothing needs to be done.',
+    cause: error,
+  });
 }
 
 interface AddOptions {
@@ -89,7 +114,7 @@ interface AddOptions {
 
 async function add(queue: string, name: string, options: AddOptions, command: Command): Promise<void> {
   const settings = settingsOf(command);
-  const opts: JobOptions = { ...(options.opts === undefined ? {} : objectArgument(options.opts, 'opts')) };
+  const opts: JobOptions = { ...(options.opts === undefined ? {} : optsArgument(options.opts)) };
   if (options.id !== undefined) opts.jobId = options.id;
   if (options.requestId !== undefined) opts.requestId = options.requestId;
   if (options.ifExists !== undefined) opts.ifExists = options.ifExists as 'keep' | 'replace';

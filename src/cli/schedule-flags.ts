@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { JobOptions } from '../client/job-options.js';
 import type { ScheduleTemplate } from '../client/schedules-port.js';
 import { compact, type ScheduleDefinition } from '../domain/schedule.js';
-import { dataArgument, objectArgument } from './arguments.js';
+import { dataArgument, optsArgument } from './arguments.js';
 import { addExclusionOptions, type ExclusionFlags, toExclusions } from './exclusion-flags.js';
 import { addPolicyOptions, type PolicyFlags, toPolicies } from './schedule-policies.js';
 import { addTimingOptions, type TimingFlags, toDefinition } from './schedule-timing.js';
@@ -16,6 +16,9 @@ export interface ScheduleFlags extends TimingFlags, PolicyFlags, ExclusionFlags 
   dryRun?: boolean;
   requestId?: string;
 }
+
+/** What is said of options that the runs of a schedule have by it. */
+const RUNS = { repeat: 'Leave it out: --cron or --every says when.' };
 
 /** Adds the flags of {@link ScheduleFlags} to a command. */
 export function addScheduleOptions(command: Command, missed: 'required' | 'optional'): Command {
@@ -38,7 +41,7 @@ export function namedBy(flags: ScheduleFlags): {
     template: compact({
       name: flags.name,
       data: dataArgument(flags),
-      opts: flags.opts === undefined ? undefined : (objectArgument(flags.opts, 'opts') as JobOptions),
+      opts: flags.opts === undefined ? undefined : (optsArgument(flags.opts, RUNS) as JobOptions),
     }),
   };
 }

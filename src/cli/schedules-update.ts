@@ -70,8 +70,8 @@ function changesOf(
     const option = CLEARABLE.get(word);
     if (option === undefined) {
       const meant = nearestWord(word, [...CLEARABLE.keys()]);
-      const todo =
-        meant === undefined ? `Give one of ${[...CLEARABLE.keys()].join(', ')}.` : `Give ${meant}.`;
+      const hint = meant === undefined ? '' : `Did you mean ${meant}? `;
+      const todo = `${hint}Give one of ${[...CLEARABLE.keys()].join(', ')}.`;
       refuseArgument('clear', word, `${JSON.stringify(word)} is nothing that can be cleared`, todo);
     }
     if ((changes[option] ?? parts[option] ?? undefined) !== undefined) {

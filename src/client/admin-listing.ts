@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { checkCall } from '../config/call-options.js';
 import { BUCKETS } from '../domain/buckets.js';
 import { CarillonError, shortText } from '../domain/errors.js';
 import { checkQueueName, splitIdentity } from '../domain/ids.js';
@@ -76,10 +77,19 @@ const MOST = 1000;
 const SCAN = 200;
 const STATE_NAMES = Object.keys(STATES) as RecordState[];
 
-/** @throws CarillonError INVALID_OPTION, INVALID_ID; nothing is asked then. */
-export function checkListing(options: JobListOptions): void {
+/**
+ * @param own what the listing takes besides a queue and the place of a page.
+ * @throws CarillonError INVALID_OPTION, INVALID_ID; nothing is asked then.
+ */
+export function checkListing(options: JobListOptions, own: readonly string[] = []): void {
+  checkCall(options, ['queue', 'limit', 'cursor', ...own]);
   if (options.queue !== undefined) checkQueueName(options.queue);
-  for (const state of options.states ?? []) {
+  const { kind, states = [] } = options;
+  if (kind !== undefined && kind !== 'job' && kind !== 'schedule') {
+    refuse('kind', kind, "Write 'job' or 'schedule'.");
+  }
+  if (!Array.isArray(states)) refuse('states', states, "Give ['…'].");
+  for (const state of states) {
     if (!STATE_NAMES.includes(state)) refuse('states', state, `Write ${STATE_NAMES.join(', ')}.`);
   }
   const { limit = LIMIT } = options;

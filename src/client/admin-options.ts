@@ -1,6 +1,5 @@
+import { checkCall } from '../config/call-options.js';
 import { checkName } from '../config/scheduler-options.js';
-import { rejectUnknown } from '../config/unknown-options.js';
-import { CarillonError } from '../domain/errors.js';
 import type { RedisConnectionOptions } from '../redis/connection.js';
 import { defaultNamespace } from '../redis/layout.js';
 import type { ScriptChoices } from '../redis/script-source.js';
@@ -28,14 +27,7 @@ const KNOWN = ['connection', 'prefix', 'namespace', 'scripts'];
 
 /** Defaults, then checks, then frozen. @throws CarillonError INVALID_OPTION */
 export function resolveAdminOptions(options: AdminOptions): Readonly<ResolvedAdminOptions> {
-  if (typeof options !== 'object' || options === null) {
-    throw new CarillonError('INVALID_OPTION', 'the options of an Admin must be an object', {
-      field: 'options',
-      given: options,
-      todo: 'Write new Admin({ connection }).',
-    });
-  }
-  rejectUnknown(options, KNOWN);
+  checkCall(options, KNOWN);
   const prefix = checkName(options.prefix ?? 'bull', 'prefix');
   return Object.freeze({
     connection: options.connection ?? 'redis://127.0.0.1:6379',

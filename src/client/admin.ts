@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { checkCall } from '../config/call-options.js';
 import { refuse } from '../config/check.js';
 import { CarillonError } from '../domain/errors.js';
 import { type QueueStop, stopsOf } from '../domain/gate.js';
@@ -120,7 +121,7 @@ export class Admin {
 
   /** A page of what stands in the timers, in no order. Records that cannot be read are left out; `doctor` names them. */
   async jobs(options: JobListOptions = {}): Promise<Page<ListedJob>> {
-    checkListing(options);
+    checkListing(options, ['states', 'kind', 'tag', 'text']);
     if (!(await this.#exists())) return { items: [] };
     const page = await listJobs(this.#scripts, options);
     await tellRepeats(new WorkerRegistry(this.#shard), page.items);
@@ -153,6 +154,7 @@ export class Admin {
    * @throws CarillonError INVALID_OPTION, INVALID_ID
    */
   async history(options: HistoryOptions = {}): Promise<HistoryEntry[]> {
+    checkCall(options, ['limit', 'queue', 'jobId']);
     const { limit, queue, jobId } = options;
     checkListing({ ...(limit === undefined ? {} : { limit }), ...(queue === undefined ? {} : { queue }) });
     if (jobId !== undefined && queue === undefined) {

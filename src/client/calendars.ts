@@ -6,7 +6,7 @@ import {
 } from '../domain/calendar.js';
 import { CarillonError } from '../domain/errors.js';
 import { type CalendarStore, notFound, type StoredCalendar } from '../redis/calendar-store.js';
-import { type RequestOptions, requestOf } from './request-ids.js';
+import { type RequestOptions, requestOfCall } from './request-ids.js';
 
 /** A stored calendar. */
 export interface CalendarInfo {
@@ -47,8 +47,9 @@ export class Calendars {
     options: RequestOptions = {},
   ): Promise<CalendarChange> {
     checkCalendarName(name);
+    const requestId = requestOfCall(options);
     const entries = readCalendar(dates);
-    const { version, changed } = await this.store.set(name, entries, requestOf(options));
+    const { version, changed } = await this.store.set(name, entries, requestId);
     return { name, version, changed, schedules: await this.store.settleIfNeeded(name) };
   }
 
@@ -74,9 +75,10 @@ export class Calendars {
    */
   async delete(name: string, options: RequestOptions & { force?: boolean } = {}): Promise<CalendarChange> {
     checkCalendarName(name);
+    const requestId = requestOfCall(options, [], ['force']);
     if (!(await this.store.exists(name))) throw notFound(name);
     if (options.force !== true) await this.#refuseIfUsed(name);
-    const { version, changed } = await this.store.delete(name, requestOf(options));
+    const { version, changed } = await this.store.delete(name, requestId);
     return { name, version, changed, schedules: await this.store.settleIfNeeded(name) };
   }
 

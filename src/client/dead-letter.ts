@@ -1,4 +1,4 @@
-import { checkObject, checkOneOf, refuse } from '../config/check.js';
+import { checkBoolean, checkObject, checkOneOf, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { type DeadReason, deadReasonOf } from '../domain/dead-reason.js';
 import { jobIdOfRun } from '../domain/ids.js';
@@ -47,7 +47,7 @@ export interface DeadLetterDetails extends DeadLetter {
   earlier: (EarlierDeath & { reason: DeadReason })[];
 }
 
-/** Which dead letters are meant; all conditions must hold. An empty one means all. */
+/** Which dead letters are meant; all conditions must hold. To `list`, an empty one means all. */
 export interface DeadFilter {
   name?: string;
   /** With this text in the error or in its stack traces, which tell its causes; in any case. */
@@ -58,6 +58,8 @@ export interface DeadFilter {
   to?: Instant;
   /** Only runs of this job or schedule. */
   source?: string;
+  /** Every one; for changes, which refuse a filter that names nothing. Without other conditions. */
+  all?: boolean;
 }
 
 /** What the run itself tells. */
@@ -82,17 +84,30 @@ export function letterOf(job: Job): Letter {
 }
 
 /** @throws CarillonError INVALID_OPTION */
-export function matcherOf(filter: DeadFilter): (letter: Letter, stacks: readonly string[]) => boolean {
+export function checkDeadFilter(filter: DeadFilter): DeadFilter {
   const given = checkObject('filter', filter);
-  rejectUnknown(given, ['name', 'text', 'reason', 'from', 'to', 'source'], 'filter.');
+  rejectUnknown(given, ['name', 'text', 'reason', 'from', 'to', 'source', 'all'], 'filter.');
   for (const field of ['name', 'text', 'source'] as const) {
-    if (given[field] !== undefined && typeof given[field] !== 'string') {
-      refuse(`filter.${field}`, given[field], 'must be a text', 'Give a text.');
+    if (given[field] !== undefined && (typeof given[field] !== 'string' || given[field] === '')) {
+      refuse(
+        `filter.${field}`,
+        given[field],
+        'must be a text of at least one character',
+        'Give a text, or leave it out.',
+      );
     }
   }
-  const { name, text, source } = filter;
-  const reason =
-    filter.reason === undefined ? undefined : checkOneOf('filter.reason', filter.reason, REASONS);
+  if (given.all !== undefined) checkBoolean('filter.all', given.all);
+  if (given.reason !== undefined) checkOneOf('filter.reason', given.reason, REASONS);
+  for (const field of ['from', 'to'] as const) {
+    if (filter[field] !== undefined) parseInstant(filter[field], `filter.${field}`);
+  }
+  return filter;
+}
+
+/** Says of each letter whether the filter, which is checked already, means it. */
+export function matcherOf(filter: DeadFilter): (letter: Letter, stacks: readonly string[]) => boolean {
+  const { name, text, source, reason } = filter;
   const from = filter.from === undefined ? 0 : parseInstant(filter.from, 'filter.from');
   const to = filter.to === undefined ? Number.POSITIVE_INFINITY : parseInstant(filter.to, 'filter.to');
   const wanted = text?.toLowerCase();

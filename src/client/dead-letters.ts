@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { checkInteger, checkObject, refuse } from '../config/check.js';
+import { checkCall } from '../config/call-options.js';
+import { checkBoolean, checkInteger, checkObject, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { deadReasonOf } from '../domain/dead-reason.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
@@ -10,6 +11,7 @@ import { encodeData, JsonText } from '../queue/payload.js';
 import type { DeadScripts } from '../redis/dead-scripts.js';
 import type { WorkerRegistry } from '../redis/worker-registry.js';
 import {
+  checkDeadFilter,
   type DeadFilter,
   type DeadLetter,
   type DeadLetterDetails,
@@ -17,6 +19,7 @@ import {
   letterOf,
   matcherOf,
 } from './dead-letter.js';
+import { refuseEmptyFilter } from './filter-means.js';
 
 /** How one is put back. */
 export interface RequeueEdit {
@@ -74,6 +77,8 @@ export class DeadLetters {
    * @throws CarillonError INVALID_OPTION
    */
   async list(filter: DeadFilter = {}, options: { limit?: number } = {}): Promise<DeadLetter[]> {
+    checkDeadFilter(filter);
+    checkCall(options, ['limit']);
     const limit = options.limit === undefined ? 100 : checkInteger('limit', options.limit, 1, 1000);
     const found: Letter[] = [];
     for await (const job of this.#walk(filter)) {
@@ -119,16 +124,18 @@ export class DeadLetters {
     checkObject('edit', edit);
     rejectUnknown(edit as Record<string, unknown>, ['data', 'dataText', 'keepCheckpoint'], 'edit.');
     const { keepCheckpoint } = edit;
-    if (keepCheckpoint !== undefined && typeof keepCheckpoint !== 'boolean') {
-      refuse('edit.keepCheckpoint', keepCheckpoint, 'must be true or false', 'Give one of them.');
-    }
+    if (keepCheckpoint !== undefined) checkBoolean('edit.keepCheckpoint', keepCheckpoint);
     const data = this.#payload(edit);
     const fresh = !(keepCheckpoint ?? data === undefined);
     if (!(await this.#revive(await this.#dead(id), data, fresh))) throw quicker(id);
   }
 
-  /** Puts all back that `filter` means, the oldest first; those that die again meanwhile are not met twice. */
+  /**
+   * Puts all back that `filter` means, the oldest first; those that die again meanwhile are not met twice.
+   * @throws CarillonError INVALID_OPTION, also for a filter that names nothing: `{ all: true }` means every one.
+   */
   async requeueAll(filter: DeadFilter, options: RequeueOptions = {}): Promise<DeadChange> {
+    checkCall(options, ['limit', 'rate'], ['dryRun']);
     const { rate } = options;
     if (rate !== undefined && !(typeof rate === 'number' && rate > 0 && Number.isFinite(rate))) {
       refuse('rate', rate, 'must be a number above 0', 'Give how many a second.');
@@ -151,8 +158,9 @@ export class DeadLetters {
     if (!(await gone(job))) throw quicker(id);
   }
 
-  /** Removes all that `filter` means for good. */
-  discardAll(filter: DeadFilter, options: DeadChangeOptions = {}): Promise<DeadChange> {
+  /** Removes all that `filter` means for good. @throws CarillonError as `requeueAll` */
+  async discardAll(filter: DeadFilter, options: DeadChangeOptions = {}): Promise<DeadChange> {
+    checkCall(options, ['limit'], ['dryRun']);
     return this.#change(filter, options, gone);
   }
 
@@ -162,6 +170,7 @@ export class DeadLetters {
     change: (job: Job) => Promise<boolean>,
   ): Promise<DeadChange> {
     const limit = options.limit === undefined ? 100_000 : checkInteger('limit', options.limit, 1, 1_000_000);
+    refuseEmptyFilter(checkDeadFilter(filter), 'dead letter', 'a name, a text, a reason, a source or a time');
     // All are named before the first is changed: what dies again on the way is not met a second time.
     const meant: string[] = [];
     for await (const job of this.#walk(filter)) {

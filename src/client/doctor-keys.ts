@@ -116,7 +116,7 @@ export function kindOfKey(rest: string): KeyKind | undefined {
     const part = name === 'spent' ? 'spent' : name === 'spent-short' ? 'spentShort' : undefined;
     return part && { type: 'hash', part, bucket, generation: Number(generation) };
   }
-  const type = OF_BUCKET[name];
+  const type = Object.hasOwn(OF_BUCKET, name) ? OF_BUCKET[name] : undefined;
   return type && { type, part: 'bucket', bucket };
 }
 

@@ -1,5 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import { checkCall } from '../config/call-options.js';
+import { refuse } from '../config/check.js';
 import { BUCKETS } from '../domain/buckets.js';
 import { type Duration, parseDuration } from '../domain/durations.js';
 import { Keys } from '../redis/keys.js';
@@ -45,12 +47,17 @@ export interface DoctorReport {
   coordination: 'standalone' | 'etcd';
 }
 
-/** Defaults, then checks. @throws CarillonError INVALID_DURATION */
-export function resolveDoctorOptions({ pause = 1000, staleAfter, cluster }: DoctorOptions): {
+/** Defaults, then checks. @throws CarillonError INVALID_OPTION, INVALID_DURATION */
+export function resolveDoctorOptions(options: DoctorOptions): {
   pause: number;
   staleAfter: number | undefined;
   cluster: DoctorOptions['cluster'];
 } {
+  checkCall(options, ['pause', 'staleAfter', 'cluster']);
+  const { pause = 1000, staleAfter, cluster } = options;
+  if (cluster !== undefined && typeof cluster !== 'function') {
+    refuse('cluster', cluster, 'must be a function', 'Give one that tells who leads, or leave it out.');
+  }
   return {
     pause: parseDuration(pause, { field: 'pause', max: 60_000 }),
     staleAfter:
@@ -66,7 +73,7 @@ const AT_ONCE = 50;
  * Examines a live namespace without blocking Redis: everything is read in pages, and what seems wrong counts only if a
  * second look, after a pause, says so too. It writes nothing: the scheduler's sweep repairs.
  *
- * @throws CarillonError INVALID_DURATION, REDIS_UNAVAILABLE
+ * @throws CarillonError INVALID_OPTION, INVALID_DURATION, REDIS_UNAVAILABLE
  */
 export async function examine(
   client: Redis,

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { rejectUnknown } from '../config/unknown-options.js';
+import { checkCall } from '../config/call-options.js';
 import { BoundedMap } from '../domain/bounded-map.js';
 import { BUCKETS } from '../domain/buckets.js';
 import type { CalendarSet } from '../domain/calendar.js';
@@ -50,7 +50,7 @@ export async function forecastTimers(
   { client, shard, scripts }: { client: Redis; shard: Shard; scripts: JobScripts },
   options: LoadForecastOptions = {},
 ): Promise<TimersForecast> {
-  rejectUnknown(options, ['hours', 'queue', 'peaks']);
+  checkCall(options, ['hours', 'queue', 'peaks']);
   const { queue, hours, peaks } = options;
   if (queue !== undefined) checkQueueName(queue);
   // Asking about a namespace must not create it, as every script would.

@@ -1,3 +1,4 @@
+import { checkCall } from '../config/call-options.js';
 import { checkObject, refuse } from '../config/check.js';
 import { type DurabilityOptions, durabilityOf } from '../config/durability-options.js';
 import { rejectUnknown } from '../config/unknown-options.js';
@@ -68,8 +69,10 @@ export class Graphs {
    */
   async add(
     nodes: readonly GraphJob[],
-    { requestId, durability: asked }: { requestId?: string; durability?: DurabilityOptions },
+    options: { requestId?: string; durability?: DurabilityOptions },
   ): Promise<AddedNode[]> {
+    checkCall(options, ['requestId', 'durability']);
+    const { requestId, durability: asked } = options;
     const durability = durabilityOf(asked);
     if (requestId !== undefined) checkRequestId(requestId);
     if (!Array.isArray(nodes))

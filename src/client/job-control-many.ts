@@ -1,5 +1,5 @@
-import { checkBoolean, checkInteger, checkObject, checkOneOf, refuse } from '../config/check.js';
-import { rejectUnknown } from '../config/unknown-options.js';
+import { checkCall } from '../config/call-options.js';
+import { checkInteger, checkOneOf, refuse } from '../config/check.js';
 import { type Duration, parseDuration } from '../domain/durations.js';
 import { isCarillonError } from '../domain/errors.js';
 import type { TimerBackend } from '../queue/timer-backend.js';
@@ -96,8 +96,7 @@ export class ManyJobs {
 
   #checkOptions(verb: JobVerb, options: ChangeJobsOptions): void {
     const own = ['reason', 'note', 'delay', 'change'] as const;
-    rejectUnknown(checkObject('options', options), ['dryRun', 'limit', ...own]);
-    if (options.dryRun !== undefined) checkBoolean('dryRun', options.dryRun);
+    checkCall(options, ['limit', ...own], ['dryRun']);
     for (const key of own) {
       if (options[key] !== undefined && key !== TAKES[verb])
         refuse(key, options[key], `has no meaning for ${verb}`, 'Leave it out.');

@@ -4,11 +4,13 @@ import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { LONGEST_ID } from '../domain/ids.js';
 import { type Instant, parseInstant } from '../domain/instant.js';
 import type { TimerBackend } from '../queue/timer-backend.js';
+import { endOf } from '../redis/job-scripts.js';
 import type { JobRecord } from '../redis/record.js';
 import { newRequestId } from '../redis/request-id.js';
 import { type RunControl, RunControlScripts } from '../redis/run-control-scripts.js';
+import { statusError } from '../redis/status.js';
 import { changeOf, checkChange, type JobChange, type StoredOptions } from './job-change.js';
-import { type RequestOptions, requestOf } from './request-ids.js';
+import { type RequestOptions, requestOfCall } from './request-ids.js';
 
 /** Of a change of one job. */
 export interface EditOptions extends RequestOptions {}
@@ -51,7 +53,7 @@ export class JobControl {
   }
 
   #reschedule(jobId: string, time: number, relative: boolean, options: EditOptions): Promise<ControlResult> {
-    const [id, request] = [checkId(jobId), requestOf(options)];
+    const [id, request] = [checkId(jobId), requestOfCall(options)];
     return this.#wherever(
       id,
       () => this.backend.scripts.reschedule(this.queue, id, time, relative, request),
@@ -60,7 +62,8 @@ export class JobControl {
   }
 
   async pause(jobId: string, options: EditOptions & { note?: string }): Promise<ControlResult> {
-    const [id, note, request] = [checkId(jobId), checkText('note', options.note), requestOf(options)];
+    const [id, request] = [checkId(jobId), requestOfCall(options, ['note'])];
+    const note = checkText('note', options.note);
     await this.#refuseSchedule(id);
     return this.#wherever(
       id,
@@ -70,7 +73,7 @@ export class JobControl {
   }
 
   async resume(jobId: string, options: EditOptions): Promise<ControlResult> {
-    const [id, request] = [checkId(jobId), requestOf(options)];
+    const [id, request] = [checkId(jobId), requestOfCall(options)];
     await this.#refuseSchedule(id);
     return this.#wherever(
       id,
@@ -81,7 +84,8 @@ export class JobControl {
   }
 
   async cancel(jobId: string, options: EditOptions & { reason?: string }): Promise<ControlResult> {
-    const [id, reason, request] = [checkId(jobId), checkText('reason', options.reason), requestOf(options)];
+    const [id, request] = [checkId(jobId), requestOfCall(options, ['reason'])];
+    const reason = checkText('reason', options.reason);
     return this.#wherever(
       id,
       () => this.backend.scripts.cancel(this.queue, id, reason, request, 'job'),
@@ -96,7 +100,7 @@ export class JobControl {
     options: EditOptions,
   ): Promise<ControlResult> {
     checkId(jobId);
-    const requestId = requestOf(options);
+    const requestId = requestOfCall(options);
     const checked = checkChange(change, this.maxPayload);
     for (let attempt = 1; ; attempt++) {
       const record = await this.#refuseSchedule(jobId);
@@ -138,6 +142,14 @@ export class JobControl {
     });
   }
 
+  /** Nobody holds a job of the id: it may be known how the last one ended. */
+  async #refuseEnded(jobId: string, error: unknown): Promise<never> {
+    if (!isCarillonError(error, 'NOT_FOUND')) throw error;
+    const { record, ended } = await this.backend.scripts.get(this.queue, jobId);
+    if (record !== undefined || ended === undefined) throw error;
+    throw statusError('FINISHED', endOf(ended), 'jobId');
+  }
+
   /**
    * In the order in which a job moves: a tick that waits for its turn, the timers, BullMQ; again when the job came back
    * into the timers meanwhile.
@@ -156,7 +168,7 @@ export class JobControl {
       } catch (error) {
         if (!isCarillonError(error, 'NOT_FOUND')) throw error;
       }
-      const answer = await inQueue();
+      const answer = await inQueue().catch((error: unknown) => this.#refuseEnded(jobId, error));
       if (answer !== 'pending') return { where: answer === 'asked' ? 'worker' : 'queue' };
       if (attempt === TRIES) {
         throw new CarillonError('CONFLICT', 'the job was moved each time it was looked for', {

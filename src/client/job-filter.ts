@@ -1,7 +1,8 @@
-import { checkObject, checkOneOf, refuse } from '../config/check.js';
+import { checkBoolean, checkObject, checkOneOf, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import { jobIdOfRun } from '../domain/ids.js';
 import type { RecordState } from '../domain/states.js';
+import { refuseEmptyFilter } from './filter-means.js';
 
 /** Where a job may stand: in the timers by its record's state, or in BullMQ. */
 export type JobPlace = Exclude<RecordState, 'suspended' | 'ended'> | QueuePlace;
@@ -23,6 +24,8 @@ export interface JobFilter {
   text?: string;
   /** Only these ids. Each that is not met is answered too, and why. */
   ids?: readonly string[];
+  /** Every one-time job that is not running. Without other conditions. */
+  all?: boolean;
 }
 
 export const IN_TIMERS = [
@@ -42,15 +45,17 @@ const PLACES: readonly JobPlace[] = [...IN_TIMERS, 'dispatched', 'retrying', 'ru
 /** A filter that names no state does not stop what runs. */
 export const UNLESS_NAMED: readonly JobPlace[] = PLACES.filter((place) => place !== 'running');
 
-/** @throws CarillonError INVALID_OPTION: a filter that is no filter must not mean no job, or all. */
+/** @throws CarillonError INVALID_OPTION: a filter that is no filter, or names nothing, must not mean no job, or all. */
 export function checkJobFilter(value: unknown): JobFilter {
   const filter = checkObject('filter', value);
-  rejectUnknown(filter, ['states', 'name', 'text', 'ids'], 'filter.');
+  rejectUnknown(filter, ['states', 'name', 'text', 'ids', 'all'], 'filter.');
   for (const state of listOf('filter.states', filter.states)) checkOneOf('filter.states', state, PLACES);
   for (const id of listOf('filter.ids', filter.ids)) checkText('filter.ids', id);
   for (const key of ['name', 'text'] as const) {
     if (filter[key] !== undefined) checkText(`filter.${key}`, filter[key]);
   }
+  if (filter.all !== undefined) checkBoolean('filter.all', filter.all);
+  refuseEmptyFilter(filter, 'job', 'states, a name, a text or ids');
   return filter as JobFilter;
 }
 

@@ -2,6 +2,7 @@ import { checkBoolean, checkInteger, checkObject, refuse } from '../config/check
 import { rejectUnknown } from '../config/unknown-options.js';
 import { LONGEST_ID } from '../domain/ids.js';
 import { LAST_INSTANT } from '../domain/instant.js';
+import { INSTEAD_OF_KEEP_LAST } from './unsupported-options.js';
 
 /** Those of BullMQ's options that are objects, or may be. All throw CarillonError INVALID_OPTION, UNSUPPORTED. */
 
@@ -71,7 +72,7 @@ export function checkDeduplication(value: unknown): object {
       'deduplication.keepLastIfActive',
       true,
       'cannot be kept by the timers: only a worker knows what is active',
-      'Leave it out, or use replace: true, which keeps the last job while none has started.',
+      INSTEAD_OF_KEEP_LAST,
       'UNSUPPORTED',
     );
   }

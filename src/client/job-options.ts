@@ -17,6 +17,7 @@ import {
 } from './job-option-values.js';
 import { PARENT_KEYS, type ParentOptions, parentsOf } from './job-parents.js';
 import { checkRequestId } from './request-ids.js';
+import { insteadOf } from './unsupported-options.js';
 
 /** BullMQ's options of a job, and ours. */
 export interface JobOptions extends Omit<JobsOptions, 'backoff'>, ParentOptions {
@@ -85,17 +86,6 @@ export const KNOWN_OPTIONS = [
   'at', 'delay', 'durability', 'jobId', 'ifExists', 'duplicateWindow', 'requestId', 'attempts', 'backoff', 'deadline', 'deduplication', 'group', 'keepLogs', 'lifo',
   'priority', 'removeOnComplete', 'removeOnFail', 'sizeLimit', 'stackTraceLimit', 'telemetry', 'timeout', 'timestamp', ...PARENT_KEYS,
 ]; // biome-ignore format: one list
-const INSTEAD: Readonly<Record<string, string>> = {
-  parent: 'Add the flow by BullMQ’s FlowProducer; its jobs start at once.',
-  repeat: 'Use queue.schedules.upsert, or upsertJobScheduler.',
-  repeatJobKey: 'Leave it out: schedules name their runs themselves.',
-  prevMillis: 'Leave it out: schedules count their ticks themselves.',
-  debounce: 'Use deduplication.',
-  failParentOnFailure: 'Add the flow by BullMQ’s FlowProducer.',
-  continueParentOnFailure: 'Add the flow by BullMQ’s FlowProducer.',
-  ignoreDependencyOnFailure: 'Add the flow by BullMQ’s FlowProducer.',
-  removeDependencyOnFailure: 'Add the flow by BullMQ’s FlowProducer.',
-};
 
 /**
  * Checks a job's options and encodes what BullMQ is to see of them, as BullMQ itself would store it; not among that
@@ -259,7 +249,7 @@ function encodeOne(
 }
 
 function refuseOption(key: string, value: unknown): void {
-  const instead = INSTEAD[key];
+  const instead = insteadOf(key);
   if (instead === undefined) rejectUnknown({ [key]: value }, KNOWN_OPTIONS);
   // What only says "no" asks for nothing.
   else if (value !== false) {

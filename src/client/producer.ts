@@ -1,3 +1,4 @@
+import { checkCall } from '../config/call-options.js';
 import { checkObject, refuse } from '../config/check.js';
 import { type DurabilityOptions, durabilityOf } from '../config/durability-options.js';
 import type { MinimalQueue } from '../queue/bullmq.js';
@@ -46,8 +47,10 @@ export class Producer<DataType, ResultType, NameType extends string> {
   async addBulk(
     jobs: readonly BulkJob<NameType, DataType>[],
     context: string | undefined,
-    { requestId, durability: asked }: { requestId?: string; durability?: DurabilityOptions },
+    options: { requestId?: string; durability?: DurabilityOptions },
   ): Promise<Job<DataType, ResultType, NameType>[]> {
+    checkCall(options, ['requestId', 'durability']);
+    const { requestId, durability: asked } = options;
     if (requestId !== undefined) checkRequestId(requestId);
     const durability = durabilityOf(asked);
     if (!Array.isArray(jobs)) refuse('jobs', jobs, 'must be an array', 'Give [{ name, data, opts }, …].');

@@ -1,3 +1,4 @@
+import { checkCall } from '../config/call-options.js';
 import { refuse } from '../config/check.js';
 import { LONGEST_ID } from '../domain/ids.js';
 import { MADE_UP, newRequestId } from '../redis/request-id.js';
@@ -23,4 +24,18 @@ export function checkRequestId(value: unknown): string {
 /** The caller's id, or a new one. @throws CarillonError INVALID_OPTION */
 export function requestOf({ requestId }: RequestOptions): string {
   return requestId === undefined ? newRequestId() : checkRequestId(requestId);
+}
+
+/**
+ * As {@link requestOf}, of a call whose options are checked by it.
+ * @param own what the call takes besides; `switches`, those of them that are true or false.
+ * @throws CarillonError INVALID_OPTION
+ */
+export function requestOfCall(
+  options: RequestOptions,
+  own: readonly string[] = [],
+  switches: readonly string[] = [],
+): string {
+  checkCall(options, ['requestId', ...own], switches);
+  return requestOf(options);
 }

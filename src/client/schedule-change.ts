@@ -53,9 +53,10 @@ export function changedPolicies(
   const { startsAtOnce, bullmqPattern, ...stored } = readPolicies(record);
   const named = compact(checkObject('changes', changes)) as Readonly<Record<string, unknown>>;
   const isNew = (option: string) => named[option] !== undefined && named[option] !== null;
-  const merged: Record<string, unknown> = { ...writtenSchedule(stored) };
-  if (SOURCES.some(isNew)) for (const source of SOURCES) delete merged[source];
-  Object.assign(merged, named);
+  const kept: Record<string, unknown> = { ...writtenSchedule(stored) };
+  if (SOURCES.some(isNew)) for (const source of SOURCES) delete kept[source];
+  // Not Object.assign, which would take a `__proto__` of parsed JSON for an order.
+  const merged: Record<string, unknown> = { ...kept, ...named };
   for (const option of SCHEDULE_KEYS) if (merged[option] === null) delete merged[option];
   for (const [option, dependents] of Object.entries(BELONGS)) {
     const owner = merged[option];

@@ -1,4 +1,4 @@
-import { checkObject, refuse } from '../config/check.js';
+import { checkBoolean, checkObject, refuse } from '../config/check.js';
 import { rejectUnknown } from '../config/unknown-options.js';
 import type { StoredPolicies } from '../domain/schedule.js';
 import { type RecordState, STATES } from '../domain/states.js';
@@ -12,6 +12,8 @@ export interface ScheduleFilter {
   text?: string;
   /** Only some of these. */
   ids?: readonly string[];
+  /** Every schedule; for changes, which refuse a filter that names nothing. Without other conditions. */
+  all?: boolean;
 }
 
 /** What a filter looks at. */
@@ -28,7 +30,7 @@ export interface FilterSubject {
 /** @throws CarillonError INVALID_OPTION */
 export function checkFilter(filter: ScheduleFilter): ScheduleFilter {
   const given = checkObject('filter', filter);
-  rejectUnknown(given, ['tag', 'state', 'text', 'ids'], 'filter.');
+  rejectUnknown(given, ['tag', 'state', 'text', 'ids', 'all'], 'filter.');
   for (const key of ['tag', 'text'] as const) {
     const value = given[key];
     if (value !== undefined && (typeof value !== 'string' || value === '')) {
@@ -38,6 +40,7 @@ export function checkFilter(filter: ScheduleFilter): ScheduleFilter {
   if (given.state !== undefined && !Object.hasOwn(STATES, String(given.state))) {
     refuse('filter.state', given.state, 'is no state', `Give one of ${Object.keys(STATES).join(', ')}.`);
   }
+  if (given.all !== undefined) checkBoolean('filter.all', given.all);
   const { ids } = given;
   if (ids !== undefined && !(Array.isArray(ids) && ids.every((id) => typeof id === 'string'))) {
     refuse('filter.ids', ids, 'must be a list of texts', 'Give ids, or leave it out.');

@@ -1,3 +1,4 @@
+import { checkCall } from '../config/call-options.js';
 import { checkInteger } from '../config/check.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import { calendarsOf } from '../domain/exclusions-definition.js';
@@ -102,6 +103,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
     template: ScheduleTemplateChange<Data, Name, Opts> = {},
     options: RequestOptions & { dryRun?: boolean } = {},
   ): Promise<UpdatedSchedule> {
+    checkCall(options, ['requestId'], ['dryRun']);
     const { queueName } = this.port;
     const encode = (given: ScheduleTemplate) => this.port.encodeTemplate(this.id, given);
     const stored = await storeSchedule(
@@ -127,6 +129,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
    * @throws CarillonError NOT_FOUND, INVALID_OPTION
    */
   async pause(options: RequestOptions & { note?: string } = {}): Promise<void> {
+    checkCall(options, ['note', 'requestId']);
     const note = checkNote('note', options.note);
     await this.#read();
     await this.port.jobs.pause(this.port.queueName, this.id, note, requestOf(options));
@@ -138,6 +141,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
    * @throws CarillonError NOT_FOUND; CONFLICT when it is neither.
    */
   async resume(options: RequestOptions = {}): Promise<void> {
+    checkCall(options, ['requestId']);
     await this.#read();
     await this.port.jobs.resume(this.port.queueName, this.id, requestOf(options));
   }
@@ -150,6 +154,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
    * @returns true when there was one.
    */
   async delete(options: RequestOptions & { reason?: string; cancelRuns?: boolean } = {}): Promise<boolean> {
+    checkCall(options, ['reason', 'requestId'], ['cancelRuns']);
     const reason = checkNote('reason', options.reason);
     const { scripts, queueName } = this.port;
     try {
@@ -170,6 +175,7 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
   async trigger(
     options: RequestOptions & { overlap?: 'allow' | 'policy' } = {},
   ): Promise<ScheduleInfo & { runId: string | undefined }> {
+    checkCall(options, ['overlap', 'requestId']);
     const requestId = requestOf(options);
     const suffix = `+${requestHash('trigger', requestId).toString('hex').slice(0, 12)}`;
     const inTurn = checkWord('overlap', options.overlap, ['allow', 'policy']) === 'policy';
@@ -188,6 +194,9 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
    * @throws CarillonError NOT_FOUND, INVALID_OPTION for more than 1,000 ticks, QUOTA when 1,000 runs wait
    */
   async backfill(range: BackfillRange): Promise<Date[]> {
+    checkCall(range, ['from', 'to', 'overlap', 'requestId'], ['rerun', 'dryRun'], 'range');
+    const overlap = checkWord('overlap', range.overlap, ['bufferAll', 'allow']);
+    const requestId = requestOf(range);
     const from = parseInstant(range.from, 'from');
     const to = parseInstant(range.to, 'to');
     const { record, now } = await this.#read();
@@ -213,14 +222,13 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
       }
     }
     if (ticks.length === 0) return [];
-    const requestId = requestOf(range);
     const ran = await this.port.scripts.backfill(
       this.port.queueName,
       this.id,
       ticks,
       {
         suffix: range.rerun ? `+r${requestHash('backfill', requestId).toString('hex').slice(0, 8)}` : '',
-        beside: checkWord('overlap', range.overlap, ['bufferAll', 'allow']) === 'allow',
+        beside: overlap === 'allow',
         dry: range.dryRun === true,
       },
       requestId,
@@ -231,8 +239,10 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
   /**
    * What became of its last ticks, oldest first: run, with BullMQ's outcome while it keeps that, or skipped and why.
    * @param count how many at the most; defaults to all that are kept (`keepRuns`).
+   * @throws CarillonError INVALID_OPTION
    */
   async runs(count = Number.POSITIVE_INFINITY): Promise<ScheduleRunRow[]> {
+    if (count !== Number.POSITIVE_INFINITY) checkInteger('count', count, 1, Number.MAX_SAFE_INTEGER);
     const rows = await this.port.scripts.ledger(this.port.queueName, this.id);
     return joinOutcomes(this.id, rows.slice(-count), (runId) => this.port.stateOf(runId));
   }

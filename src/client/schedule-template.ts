@@ -30,6 +30,16 @@ export function encodeTemplate(
       'Give new Queue(name, { durability }).',
     );
   }
+  const { repeat } = opts as { repeat?: unknown };
+  if (repeat !== undefined && repeat !== false) {
+    refuse(
+      'template.opts.repeat',
+      repeat,
+      'is what the schedule itself does',
+      'Leave it out: the definition says when.',
+      'UNSUPPORTED',
+    );
+  }
   for (const key of NOT_OF_RUNS) {
     if (opts[key] !== undefined) {
       refuse(

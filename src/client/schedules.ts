@@ -1,3 +1,4 @@
+import { checkCall } from '../config/call-options.js';
 import { checkInteger, refuse } from '../config/check.js';
 import { BUCKETS } from '../domain/buckets.js';
 import { checkSchedule } from '../domain/check-schedule.js';
@@ -7,6 +8,7 @@ import { checkScheduleId, identityOf, splitIdentity } from '../domain/ids.js';
 import type { PreviewedTime } from '../domain/preview.js';
 import { compileTimes, type ScheduleDefinition, type StoredPolicies } from '../domain/schedule.js';
 import { decodeRecord, type ScheduleRecord } from '../redis/record.js';
+import { refuseEmptyFilter } from './filter-means.js';
 import { calendarsIfIdle } from './named-calendars.js';
 import { checkRequestId, type RequestOptions } from './request-ids.js';
 import { checkFilter, matcherOf, type ScheduleFilter } from './schedule-filter.js';
@@ -52,6 +54,14 @@ const CHANGES = {
 /** A verb of {@link Schedules.change}. */
 export type ChangeVerb = keyof typeof CHANGES;
 
+/** What each takes besides. */
+const TAKES: Readonly<Record<ChangeVerb, readonly (keyof ChangeManyOptions)[]>> = {
+  pause: ['note'],
+  resume: [],
+  trigger: ['overlap'],
+  delete: ['note', 'cancelRuns'],
+};
+
 /** The schedules of one queue: `queue.schedules`. */
 export class Schedules<Data = unknown, Name extends string = string, Opts = unknown> {
   constructor(private readonly port: SchedulesPort) {}
@@ -71,6 +81,7 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
     options: UpsertOptions = {},
   ): Promise<StoredSchedule> {
     checkScheduleId(id);
+    checkCall(options, ['requestId']);
     const policies = checkSchedule(definition, identityOf(this.port.queueName, id));
     return this.store(id, policies, template, options);
   }
@@ -145,7 +156,7 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
 
   /**
    * Pauses, resumes, triggers or deletes every schedule that the filter means; an empty filter is refused, so that
-   * nothing is deleted by a slip.
+   * nothing is deleted by a slip: `{ all: true }` means all of the queue.
    * @returns what was done to each, or with `dryRun` what would be.
    * @throws CarillonError INVALID_OPTION
    */
@@ -157,9 +168,11 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
     if (!Object.hasOwn(CHANGES, verb)) {
       refuse('verb', verb, 'is unknown', `Give one of ${Object.keys(CHANGES).join(', ')}.`);
     }
-    checkFilter(filter);
-    if (Object.values(filter).every((value) => value === undefined)) {
-      refuse('filter', filter, 'means every schedule', 'Give a tag, a state or a text.');
+    refuseEmptyFilter(checkFilter(filter), 'schedule', 'a tag, a state, a text or ids');
+    checkCall(options, ['note', 'overlap', 'requestId'], ['dryRun', 'cancelRuns']);
+    for (const key of ['note', 'overlap', 'cancelRuns'] as const) {
+      if (options[key] !== undefined && !TAKES[verb].includes(key))
+        refuse(key, options[key], `has no meaning for ${verb}`, 'Leave it out.');
     }
     if (options.requestId !== undefined) checkRequestId(options.requestId);
     const results: ChangedSchedule[] = [];

@@ -2,6 +2,7 @@ import { readCommand } from './crontab-command.js';
 import { crondRefusal, isNumericField, lostJoin } from './crontab-fields.js';
 import { isCarillonError } from './errors.js';
 import { compileSchedule } from './fire-times.js';
+import { checkOptionsOf } from './function-options.js';
 import { isTimeZone, spelledTimeZone } from './time-zone-names.js';
 import { narrowWideSteps } from './wide-steps.js';
 
@@ -77,12 +78,19 @@ interface Context {
 /**
  * Reads the text of a crontab file as crond would, one result a line. Never throws for a line: what crond or
  * Carillon cannot run is `refused` with a reason, and the other lines stand. A byte order mark and CRLF are taken.
+ * @throws CarillonError INVALID_OPTION for an unknown option.
  */
 export function parseCrontab(text: string, options: CrontabOptions = {}): CrontabLine[] {
+  checkOptionsOf('parseCrontab', options, ['userColumn']);
   const lines = text.replace(/^\uFEFF/, '').split('\n');
   const whole = lines.at(-1) === '';
   if (whole) lines.pop();
-  const context: Context = { userColumn: options.userColumn ?? false, tz: undefined, env: {} };
+  // Without a prototype: `__proto__` is a name like others.
+  const context: Context = {
+    userColumn: options.userColumn ?? false,
+    tz: undefined,
+    env: Object.create(null),
+  };
   return lines.map((raw, i) => {
     const parsed = parseLine(raw.replace(/\r$/, ''), i + 1, context);
     if (whole || i < lines.length - 1 || parsed.kind !== 'entry') return parsed;

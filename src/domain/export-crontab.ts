@@ -57,7 +57,7 @@ export function exportCrontab(
   let env: Readonly<Record<string, string>> = {};
   let tz: string | undefined;
   for (const line of lines) {
-    const leaked = Object.keys(env).find((name) => line.env[name] === undefined);
+    const leaked = Object.keys(env).find((name) => !Object.hasOwn(line.env, name));
     if (leaked !== undefined) {
       refused.push({
         id: line.id,
@@ -66,7 +66,7 @@ export function exportCrontab(
       continue;
     }
     for (const [name, value] of Object.entries(line.env)) {
-      if (env[name] !== value) text.push(variableOf(name, value));
+      if (!Object.hasOwn(env, name) || env[name] !== value) text.push(variableOf(name, value));
     }
     env = line.env;
     if (tz !== line.tz) text.push(`CRON_TZ=${line.tz}`);

@@ -2,8 +2,8 @@ import { checkSchedule } from './check-schedule.js';
 import { CarillonError, shortText } from './errors.js';
 import { calendarsOf } from './exclusions-definition.js';
 import { following } from './fire-times.js';
+import { checkOptionsOf } from './function-options.js';
 import { type Instant, parseInstant } from './instant.js';
-import { nearestWord } from './nearest-word.js';
 import { compileStored, type ScheduleDefinition } from './schedule.js';
 
 /** Of {@link nextFireTimes}. */
@@ -16,8 +16,6 @@ interface NextFireTimesOptions {
   seed?: string;
 }
 
-const OPTIONS = ['after', 'count', 'seed'];
-
 /**
  * The next scheduled times of a definition, strictly after `after`, in order, as if the schedule were created then: an
  * `every` without `anchor` counts from there, and so does `limit`. Fewer than `count` are given if it ends before. What is
@@ -29,13 +27,9 @@ export function nextFireTimes(
   definition: Partial<ScheduleDefinition>,
   options: NextFireTimesOptions,
 ): Date[] {
-  const { count = 1, seed, ...rest } = options ?? {};
-  const after = parseInstant(rest.after, 'after');
-  const unknown = Object.keys(options).find((key) => !OPTIONS.includes(key));
-  if (unknown !== undefined) {
-    const todo = `write ${nearestWord(unknown, OPTIONS) ?? `one of ${OPTIONS.join(', ')}`}`;
-    throw invalid(unknown, ' is no option of nextFireTimes', unknown, todo);
-  }
+  checkOptionsOf('nextFireTimes', options, ['after', 'count', 'seed']);
+  const { count = 1, seed } = options;
+  const after = parseInstant(options.after, 'after');
   if (!Number.isSafeInteger(count) || count < 1 || count > 10_000) {
     const todo = 'write a whole number from 1 to 10000';
     throw invalid('count', `: ${shortText(count)} is out of range`, count, todo);

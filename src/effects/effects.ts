@@ -1,4 +1,5 @@
-import { refuse } from '../config/check.js';
+import { checkCall } from '../config/call-options.js';
+import { checkObject, refuse } from '../config/check.js';
 
 /** What a helper needs of a run; a run of Carillon's Worker has both. */
 export interface RunIdentity {
@@ -34,8 +35,10 @@ export function effectsSql(table: string = EFFECTS_TABLE): string {
 export async function claimEffect(
   transaction: EffectTransaction,
   run: Pick<RunIdentity, 'idempotencyKey'>,
-  { part = '', table = EFFECTS_TABLE }: { part?: string; table?: string } = {},
+  options: { part?: string; table?: string } = {},
 ): Promise<boolean> {
+  checkCall(options, ['part', 'table']);
+  const { part = '', table = EFFECTS_TABLE } = options;
   const { rowCount } = await transaction.query(
     `INSERT INTO ${checkIdentifier('table', table)} (key) VALUES ($1) ON CONFLICT DO NOTHING`,
     [keyOf(run, part)],
@@ -62,8 +65,12 @@ export interface FencedUpdate {
 export async function updateFenced(
   transaction: EffectTransaction,
   run: Pick<RunIdentity, 'fencingToken'>,
-  { table, set, where, fence = 'fence' }: FencedUpdate,
+  update: FencedUpdate,
 ): Promise<boolean> {
+  checkCall(update, ['table', 'set', 'where', 'fence'], [], 'update');
+  const { table, set, where, fence = 'fence' } = update;
+  checkObject('set', set);
+  checkObject('where', where);
   const values: unknown[] = [run.fencingToken];
   const place = (column: string, value: unknown) => {
     values.push(value);
@@ -92,6 +99,7 @@ export function effectHeaders(run: RunIdentity, part = ''): Record<string, strin
 }
 
 function keyOf({ idempotencyKey }: Pick<RunIdentity, 'idempotencyKey'>, part: string): string {
+  if (typeof part !== 'string') refuse('part', part, 'must be a text', 'Give the name of the effect.');
   return part === '' ? idempotencyKey : `${idempotencyKey}#${part}`;
 }
 

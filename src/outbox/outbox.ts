@@ -1,9 +1,9 @@
 import { ulid } from 'ulid';
 import type { JobOptions } from '../client/job-options.js';
 import { prepareJob } from '../client/prepare-job.js';
-import { checkInteger, refuse } from '../config/check.js';
+import { checkCall } from '../config/call-options.js';
+import { checkInteger, checkObject, refuse } from '../config/check.js';
 import { DUPLICATE_WINDOW } from '../config/scheduler-options.js';
-import { rejectUnknown } from '../config/unknown-options.js';
 import { checkQueueName } from '../domain/ids.js';
 import { refuseDurability } from './relay-row.js';
 import { checkTable, OUTBOX_TABLE } from './table.js';
@@ -51,7 +51,7 @@ export class Outbox {
 
   /** @throws CarillonError INVALID_OPTION */
   constructor(options: OutboxOptions = {}) {
-    rejectUnknown(options as Record<string, unknown>, ['table', 'maxPayload']);
+    checkCall(options, ['table', 'maxPayload']);
     this.#table = checkTable(options.table ?? OUTBOX_TABLE);
     this.#maxPayload = checkInteger('maxPayload', options.maxPayload ?? MAX_PAYLOAD, 2, LARGEST_PAYLOAD);
   }
@@ -79,6 +79,7 @@ export class Outbox {
   /** The same, checked, as columns: for an ORM, which inserts them itself. @throws CarillonError as `queue.add` does */
   row(queue: string, name: string, data: unknown, opts: JobOptions = {}): OutboxRow {
     checkQueueName(queue, 'queue');
+    checkObject('opts', opts);
     if (opts.requestId !== undefined) {
       refuse('requestId', opts.requestId, 'is the row’s own id', 'Leave it out.');
     }

@@ -53,6 +53,14 @@ export interface FoundJob {
   last: number;
 }
 
+/** The numbers of `spent` entries, as words. */
+const ENDS = ['ended', 'fired', 'cancelled', 'replaced', 'deleted', 'expired'];
+
+/** How an earlier job of an id ended, as a word. */
+export function endOf({ how }: { how: number }): string {
+  return ENDS[how] ?? 'ended';
+}
+
 /** The calls that producers make on one shard. Each mutating call carries a request id. */
 export class JobScripts {
   constructor(private readonly shard: Shard) {}

@@ -109,9 +109,10 @@ export class RunControlScripts {
       request,
       ...args,
     ]);
-    const answer = ANSWERS[status];
-    if (answer === undefined)
-      throw statusError(status, rest[0] === undefined ? undefined : asText(rest[0]), 'jobId');
-    return answer;
+    const answer = Object.hasOwn(ANSWERS, status) ? ANSWERS[status] : undefined;
+    if (answer !== undefined) return answer;
+    const detail = rest[0] === undefined ? undefined : asText(rest[0]);
+    if (status === 'FINISHED' && detail === 'failed') throw statusError('DEAD', undefined, 'jobId');
+    throw statusError(status, detail, 'jobId');
   }
 }

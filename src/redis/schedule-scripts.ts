@@ -108,8 +108,10 @@ export class ScheduleScripts {
     ]);
     if (status === 'CONFLICT') return { status };
     if (status === 'RETRY') return { status, now: asNumber(rest[0]), last: asNumber(rest[1]) };
-    if (status !== 'OK')
-      throw statusError(status, rest[0] === undefined ? undefined : asText(rest[0]), 'scheduleId');
+    if (status !== 'OK') {
+      const word = status === 'UNKNOWN_PARENT' ? 'UNKNOWN_SCHEDULE' : status;
+      throw statusError(word, rest[0] === undefined ? undefined : asText(rest[0]), 'scheduleId');
+    }
     return { status, record: decodeRecord(asBytes(rest[0])) as ScheduleRecord, now: asNumber(rest[1]) };
   }
 

@@ -114,6 +114,12 @@ const STATUS_ERRORS: Record<string, StatusError> = {
     todo: 'Add the parent first, or both by addGraph; check its queue and id.',
     field: 'after',
   },
+  UNKNOWN_SCHEDULE: {
+    code: 'UNKNOWN_PARENT',
+    message: 'no schedule of this id is there to follow; nothing was stored',
+    todo: 'Store the schedule that it follows first; check its id.',
+    field: 'after',
+  },
   PARENT_IS_SCHEDULE: {
     code: 'UNSUPPORTED',
     message: 'a job waits for a job or a run, not for a schedule',
@@ -135,7 +141,12 @@ const STATUS_ERRORS: Record<string, StatusError> = {
   FINISHED: {
     code: 'CONFLICT',
     message: 'it has ended',
-    todo: 'Add it again, or retry it by BullMQ’s job.retry().',
+    todo: 'Nothing can be changed of it any more. To do the same again, add a job with another id.',
+  },
+  DEAD: {
+    code: 'CONFLICT',
+    message: 'it has ended: it is a dead letter',
+    todo: 'Put it back into its queue by `carillon dead requeue` or queue.dead.requeue(id), or discard it there.',
   },
   STOCK_WORKER: {
     code: 'UNSUPPORTED',
@@ -161,7 +172,7 @@ const STATUS_ERRORS: Record<string, StatusError> = {
 
 /** The error of a status word, with what the script added to it. */
 export function statusError(status: string, detail?: string, field?: string): CarillonError {
-  const entry = STATUS_ERRORS[status];
+  const entry = Object.hasOwn(STATUS_ERRORS, status) ? STATUS_ERRORS[status] : undefined;
   if (entry === undefined)
     return new CarillonError('BAD_SCRIPT', `a script answered the unknown status ${status}`);
   return new CarillonError(entry.code, detail ? `${entry.message} (${detail})` : entry.message, {

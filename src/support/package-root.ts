@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CarillonError } from '../domain/errors.js';
 
@@ -55,9 +55,14 @@ export function resolvePackageDir(name: string): string {
   return dir;
 }
 
-/** `import.meta.url` does not exist in the CommonJS build, `__dirname` not in ESM; the build replaces the former. */
+/**
+ * `import.meta.url` does not exist in the CommonJS build, `__dirname` not in ESM; the build replaces the former.
+ * `node -e` has a global `__dirname` of `.`, which is nobody's folder.
+ */
 function ownFolder(): string {
-  return typeof __dirname === 'string' ? __dirname : dirname(fileURLToPath(import.meta.url));
+  return typeof __dirname === 'string' && isAbsolute(__dirname)
+    ? __dirname
+    : dirname(fileURLToPath(import.meta.url));
 }
 
 /** Goes up from `from` to the first package.json of that name; a build's own `{"type": ...}` file has none. */

@@ -3,15 +3,18 @@ import { extname } from 'node:path';
 import { refuse } from '../config/check.js';
 import { CarillonError, isCarillonError } from '../domain/errors.js';
 import type { Job } from '../queue/job.js';
+import { errorOfChild, nothingThrown } from './child-thrown.js';
 import type { Run } from './run.js';
 
 interface Child {
   send(message: unknown): Promise<void>;
+  on(event: 'message', listener: (message: { value?: unknown }) => void): void;
 }
 
 /** What of BullMQ's pool of child processes, or threads, is needed here. */
 export interface Children {
   retain(file: string): Promise<Child>;
+  release(child: Child): void;
   kill(child: Child, signal: 'SIGKILL'): Promise<void>;
 }
 
@@ -39,7 +42,8 @@ export function checkFile(file: string | URL): void {
  * not stop killed.
  */
 export class FileProcessor {
-  readonly #quiet = new WeakSet<Child>();
+  readonly #known = new WeakSet<Child>();
+  readonly #ending = new WeakSet<Child>();
   readonly #started = new Map<string, Started>();
   /** The run that is being handed to BullMQ, which asks for a child before it returns. */
   #next: Started | undefined;
@@ -52,7 +56,7 @@ export class FileProcessor {
     children.retain = async (file) => {
       const started = this.#next;
       const child = await retain(file);
-      this.#makeQuiet(child);
+      this.#meet(child);
       if (started === undefined) return child;
       started.child = child;
       if (started.over) {
@@ -61,12 +65,21 @@ export class FileProcessor {
       }
       return child;
     };
+    const release = children.release.bind(children);
+    children.release = (child) => {
+      if (this.#ending.has(child)) void children.kill(child, 'SIGKILL');
+      else release(child);
+    };
   }
 
   /** BullMQ does not wait for what it sends: one that has ended meanwhile would end this process too. Its exit is heard. */
-  #makeQuiet(child: Child): void {
-    if (this.#quiet.has(child)) return;
-    this.#quiet.add(child);
+  #meet(child: Child): void {
+    if (this.#known.has(child)) return;
+    this.#known.add(child);
+    // It ends by itself, soon: the next run must not be given to it.
+    child.on('message', ({ value }) => {
+      if (nothingThrown(value) !== undefined) this.#ending.add(child);
+    });
     const send = child.send.bind(child);
     child.send = (message) => send(message).catch(() => undefined);
   }
@@ -83,6 +96,8 @@ export class FileProcessor {
       const work = this.sandbox(run.job, lock, stop.signal);
       this.#next = undefined;
       return await work;
+    } catch (error) {
+      throw errorOfChild(error);
     } finally {
       run.signal.removeEventListener('abort', tell);
       if (this.#started.get(run.runId) === started) this.#started.delete(run.runId);

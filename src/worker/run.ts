@@ -1,3 +1,4 @@
+import { checkCall } from '../config/call-options.js';
 import { checkInteger, refuse } from '../config/check.js';
 import { type Duration, parseDuration } from '../domain/durations.js';
 import { CarillonError } from '../domain/errors.js';
@@ -119,6 +120,7 @@ export class Run<Data = unknown> {
     ) {
       refuse('key', key, `must be a text of 1 to ${LONGEST_KEY} bytes`, 'Give the name of the effect.');
     }
+    checkCall(options, ['keep']);
     const keep = options.keep === undefined ? KEPT : parseDuration(options.keep, { field: 'keep', min: 1 });
     const { scripts, held, claimed } = this.#trusted();
     const known = await scripts.record(held, claimed.token, key, keep);

@@ -167,3 +167,43 @@ test('workers drain takes the beginning of an id, and refuses one that several h
   expect(await cli.run('workers', 'drain', 'nobody')).toMatchObject({ code: 1 });
   expect(await list()).not.toContainEqual(expect.objectContaining({ draining: true }));
 });
+
+test('a filter that means no dead letter is told as that, not as a dry run', async ({ task }) => {
+  const { cli, queue, die } = open(task);
+  await queue.add('a', {}, { jobId: 'd' });
+  await die('d');
+  for (const verb of ['requeue', 'discard']) {
+    expect(await cli.run('dead', verb, 'q', '--name', 'ok', '--yes')).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: 'the filter means no dead letter\n',
+    });
+  }
+  expect(await cli.text('dead', 'discard', 'q', '--all', '--yes')).toContain('discarded 1 in q');
+});
+
+test('what does not wait cannot be promoted: CONFLICT, which for a dead letter names dead requeue', async ({
+  task,
+}) => {
+  const { cli, queue, die } = open(task);
+  await queue.add('a', {}, { jobId: 'd' });
+  await die('d');
+  for (const verb of ['promote', 'cancel', 'pause']) {
+    expect(await cli.run('jobs', verb, 'q', 'd')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/\(CONFLICT\)\..*`carillon dead requeue`/),
+    });
+  }
+  await queue.add('a', {}, { jobId: 'c', delay: 3_600_000 });
+  await queue.cancel('c');
+  expect(await cli.run('jobs', 'promote', 'q', 'c')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('it has ended (cancelled) (CONFLICT)'),
+  });
+  await queue.add('a', {}, { jobId: 'w' });
+  expect(await cli.run('jobs', 'promote', 'q', 'w')).toMatchObject({
+    code: 1,
+    stderr:
+      'error: the job does not wait for its time: it is waiting (CONFLICT). Nothing needs to be done.\n',
+  });
+});

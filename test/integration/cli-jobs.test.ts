@@ -64,7 +64,9 @@ describe('jobs', { timeout: 60_000 }, () => {
       where: 'ended',
       state: 'cancelled',
     });
-    expect(await cli.failure('jobs', 'cancel', 'emails', 'order-5')).toContain('(NOT_FOUND)');
+    expect(await cli.failure('jobs', 'cancel', 'emails', 'order-5')).toBe(
+      'error: it has ended (cancelled) (CONFLICT). Nothing can be changed of it any more. To do the same again, add a job with another id.',
+    );
   });
 
   test('an id that is added again does nothing, unless it is to replace', async ({ task }) => {

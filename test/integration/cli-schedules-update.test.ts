@@ -85,7 +85,8 @@ describe('schedules update', () => {
   });
 
   test.for([
-    [['--clear', 'jiter'], 2, 'Give jitter.'],
+    [['--clear', 'jiter'], 2, 'Did you mean jitter? Give one of '],
+    [['--clear', 'nope'], 2, 'Give one of anchor, phase, tz, gap, '],
     [['--clear', 'missed'], 2, 'nothing that can be cleared'],
     [['--clear', 'jitter', '--jitter', '1m'], 2, 'both given and cleared'],
     [[], 2, 'names nothing to change'],

@@ -94,7 +94,13 @@ test('a filter: name, error text, reason, source, time; a bad one is refused', a
   expect(await ids({ source: 'b' })).toEqual(['b']);
   expect(await ids({ to: new Date(1000) })).toEqual([]);
   expect(await ids({ from: new Date(1000) })).toEqual(['a', 'b', 'c', 'd']);
-  for (const filter of [{ reason: 'bored' }, { nmae: 'x' }, { text: 5 }, { from: 'yesterday' }]) {
+  for (const filter of [
+    { reason: 'bored' },
+    { nmae: 'x' },
+    { text: 5 },
+    { text: '' },
+    { from: 'yesterday' },
+  ]) {
     await expect(queue.dead.list(filter as never)).rejects.toMatchObject({ code: 'INVALID_OPTION' });
   }
 });
@@ -160,11 +166,38 @@ test('many: dry run first, then by filter, at a rate; what dies again on the way
   expect((await queue.dead.discardAll({ name: 'mail' })).changed).toHaveLength(12);
   await queue.dead.discard('b');
   expect(await queue.dead.list()).toEqual([]);
-  await expect(queue.dead.requeueAll({}, { rate: 0 })).rejects.toMatchObject({
+  await expect(queue.dead.requeueAll({ all: true }, { rate: 0 })).rejects.toMatchObject({
     code: 'INVALID_OPTION',
     field: 'rate',
   });
 });
+
+test.for([
+  [{}, 'filter'],
+  [{ name: undefined, text: undefined }, 'filter'],
+  [{ all: false }, 'filter'],
+  [{ all: 'yes' }, 'filter.all'],
+  [{ all: true, name: 'mail' }, 'filter.all'],
+  [{ text: '' }, 'filter.text'],
+])(
+  'a filter that names nothing changes nothing, and { all: true } means every one: %o',
+  async ([filter, field], { task }) => {
+    const { queue } = await open(task, failing);
+    await queue.add('mail', {}, { jobId: 'm' });
+    await dead(queue, 1);
+    for (const change of ['discardAll', 'requeueAll'] as const) {
+      await expect(queue.dead[change](filter as never)).rejects.toMatchObject({
+        code: 'INVALID_OPTION',
+        field,
+      });
+    }
+    expect(await queue.dead.discardAll({ all: true }, { dryRun: true })).toEqual({
+      changed: ['m'],
+      skipped: [],
+    });
+    expect(await queue.dead.discardAll({ all: true })).toEqual({ changed: ['m'], skipped: [] });
+  },
+);
 
 test('a walk passes none over, though others leave under its feet', async ({ task }) => {
   const { queue, worker } = await open(task, failing, { concurrency: 50 });

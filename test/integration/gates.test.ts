@@ -116,9 +116,9 @@ describe('queue.gate', () => {
     const all = ['kept', 'gone', 'again', 'later', 'now', 'changed'];
     for (const jobId of all) await queue.add('n', {}, { jobId });
     for (const jobId of all) await spine.client.hset(spine.bull('q', jobId), 'atm', 1);
-    expect((await queue.changeJobs('pause', {})).jobs).toHaveLength(6);
+    expect((await queue.changeJobs('pause', { all: true })).jobs).toHaveLength(6);
     await queue.gate.hold('provider down');
-    expect((await queue.changeJobs('resume', {})).jobs.filter(({ done }) => done)).toHaveLength(6);
+    expect((await queue.changeJobs('resume', { all: true })).jobs.filter(({ done }) => done)).toHaveLength(6);
     expect([await ids(), (await queue.gate.get())?.held]).toEqual([[], 6]);
     expect(await queue.getJobState('kept')).toBe('delayed');
     await expectHealthy(spine);
@@ -143,10 +143,10 @@ describe('queue.gate', () => {
   test('what was paused in the queue goes on by the rate of its gate', async ({ task }) => {
     const { spine, queue, ids } = await world(task);
     await queue.addBulk(names(20).map((jobId) => ({ name: 'n', data: {}, opts: { jobId } })));
-    await queue.changeJobs('pause', {});
+    await queue.changeJobs('pause', { all: true });
     await queue.gate.set({ rate: { max: 5, duration: '1h' }, burst: 5 });
     await startScheduler(spine);
-    await queue.changeJobs('resume', {});
+    await queue.changeJobs('resume', { all: true });
     await eventually(async () => (await ids()).length === 5);
     expect((await queue.gate.get())?.held).toBe(15);
     await queue.gate.clear();

@@ -127,21 +127,6 @@ test('a run of our worker is asked: a field of its hash, and a hint', async ({ t
   expect(hints).toEqual([{ queue: 'q', runId: 'a', verb: 'cancel' }]);
 });
 
-test('an ended job can be changed no more', async ({ task }) => {
-  const world = new DependencyWorld(task);
-  const queue = world.queue();
-  await world.worker();
-  await queue.add('x', {}, { jobId: 'a' });
-  await eventually(async () => (await placesOf(queue, 'a'))[0] === 'completed');
-  const changes = [
-    () => queue.cancel('a'),
-    () => queue.pauseJob('a'),
-    () => queue.updateJob('a', { data: 1 }),
-    () => queue.changeDelay('a', 5),
-  ];
-  for (const change of changes) await expect(change()).rejects.toMatchObject({ code: 'CONFLICT' });
-});
-
 test.for([
   ['wait', {}],
   ['prioritized', { priority: 5 }],
@@ -253,7 +238,7 @@ test('by filter: a dry run changes nothing; then in slices, wherever they are', 
   const paused = await queue.changeJobs('pause', { name: 'even' }, { note: 'quiet' });
   expect(paused.jobs.filter(({ done }) => done)).toHaveLength(60);
   expect(await queue.getJobCountByTypes('waiting', 'prioritized')).toBe(30);
-  expect((await queue.changeJobs('resume', {}, {})).jobs).toHaveLength(60);
+  expect((await queue.changeJobs('resume', { all: true })).jobs).toHaveLength(60);
   expect(await queue.getJobCountByTypes('waiting', 'prioritized')).toBe(60);
   const some = await queue.changeJobs('cancel', { states: ['scheduled'], text: 'J1' }, { limit: 5 });
   expect(some).toMatchObject({ more: true });
@@ -261,7 +246,7 @@ test('by filter: a dry run changes nothing; then in slices, wherever they are', 
   await expect(queue.changeJobs('cancel', { states: ['nowhere' as never] })).rejects.toMatchObject({
     field: 'filter.states',
   });
-  await expect(queue.changeJobs('reschedule', {})).rejects.toMatchObject({ field: 'delay' });
+  await expect(queue.changeJobs('reschedule', { all: true })).rejects.toMatchObject({ field: 'delay' });
 });
 
 test('by filter: the same update of each, with a dry run', async ({ task }) => {
@@ -304,7 +289,7 @@ test('by filter: one-time jobs of ours only, unless ids name others; ids that ar
   const meant = async (filter: JobFilter) =>
     (await queue.changeJobs('cancel', filter, { dryRun: true })).jobs.map(({ id }) => id).sort();
   expect(await meant({ name: 'x' })).toEqual(['due', 'ours']);
-  expect(await meant({})).toEqual(['due', 'ours']);
+  expect(await meant({ all: true })).toEqual(['due', 'ours']);
   const ids = ['due', 'plain', runId];
   expect(await meant({ ids })).toEqual([...ids].sort());
   const { jobs } = await queue.changeJobs('cancel', {
@@ -333,8 +318,13 @@ test.for([
   [{ ids: [5] }, 'filter.ids'],
   [{ states: 'scheduled' }, 'filter.states'],
   [{ queue: 'q' }, 'filter.queue'],
+  [{ all: 'yes' }, 'filter.all'],
+  [{ all: true, name: 'x' }, 'filter.all'],
+  [{ all: false }, 'filter'],
+  [{ name: undefined }, 'filter'],
+  [{}, 'filter'],
   ['x', 'filter'],
-] as const)('a filter that is none is refused: %o', async ([filter, field], { task }) => {
+] as const)('a filter that is none, or names nothing, is refused: %o', async ([filter, field], { task }) => {
   const queue = new DependencyWorld(task).queue();
   await queue.add('x', {}, { jobId: 'a' });
   await expect(queue.changeJobs('cancel', filter as never)).rejects.toMatchObject({
@@ -357,7 +347,7 @@ test.for([
   'options that mean nothing for the verb are refused: %s %o',
   async ([verb, options, field], { task }) => {
     const queue = new DependencyWorld(task).queue();
-    await expect(queue.changeJobs(verb, {}, options as never)).rejects.toMatchObject({ field });
+    await expect(queue.changeJobs(verb, { all: true }, options as never)).rejects.toMatchObject({ field });
   },
 );
 
@@ -452,4 +442,54 @@ test('a child of a BullMQ flow is left to BullMQ, whose removal tells the parent
   await (await queue.getJob('part'))?.remove();
   expect(await queue.getJobState('sum')).toBe('waiting');
   expect(await queue.cancel('sum')).toEqual({ where: 'queue' });
+});
+
+test('an ended job cannot be changed, and the refusal says what can be done of each end', async ({
+  task,
+}) => {
+  const world = new DependencyWorld(task);
+  const queue = world.queue();
+  const worker = new Worker(
+    'q',
+    async ({ data }) => {
+      if (data.fails) throw new Error('no');
+    },
+    { prefix: world.prefix, connection: connectionOf() },
+  );
+  onTestFinished(() => worker.close());
+  worker.on('error', () => undefined);
+  await queue.add('x', {}, { jobId: 'done' });
+  await queue.add('x', {}, { jobId: 'gone', removeOnComplete: true });
+  await queue.add('x', { fails: true }, { jobId: 'dead' });
+  await queue.add('x', {}, { jobId: 'cancelled', delay: HOUR });
+  await queue.cancel('cancelled');
+  await eventually(async () => expect(await placesOf(queue, 'done')).toEqual(['completed']));
+  await eventually(async () => expect(await placesOf(queue, 'dead')).toEqual(['failed']));
+  await eventually(async () => expect(await placesOf(queue, 'gone')).toEqual(['none']));
+  const says = {
+    done: ['it has ended (completed)', 'add a job with another id'],
+    gone: ['it has ended (fired)', 'add a job with another id'],
+    cancelled: ['it has ended (cancelled)', 'add a job with another id'],
+    dead: ['it has ended: it is a dead letter', 'queue.dead.requeue(id)'],
+  };
+  for (const [id, [message, todo]] of Object.entries(says)) {
+    for (const change of [
+      () => queue.cancel(id),
+      () => queue.pauseJob(id),
+      () => queue.resumeJob(id),
+      () => queue.changeDelay(id, '1h'),
+      () => queue.rescheduleJob(id, Date.now() + HOUR),
+      () => queue.updateJob(id, { name: 'y' }),
+    ]) {
+      await expect(change()).rejects.toMatchObject({
+        code: 'CONFLICT',
+        message,
+        todo: expect.stringContaining(todo as string),
+      });
+    }
+  }
+  // What was told is true.
+  await queue.dead.requeue('dead', { data: {} });
+  await eventually(async () => expect(await placesOf(queue, 'dead')).toEqual(['completed']));
+  expect(await queue.add('x', {}, { jobId: 'another' })).toMatchObject({ answer: 'created' });
 });

@@ -84,6 +84,7 @@ test('refused: a schedule that is not there, a job, itself, a circle; deleted, i
     await expect(queue.schedules.upsert('s', { ...EVERY, after })).rejects.toMatchObject({
       code: 'UNKNOWN_PARENT',
       field: 'after',
+      todo: 'Store the schedule that it follows first; check its id.',
     });
   }
   await queue.schedules.upsert('a', EVERY);

@@ -40,6 +40,7 @@ describe('list', () => {
     ['all conditions at once', { tag: 'nightly', state: 'scheduled', text: 'o' }, ['invoices', 'report']],
     ['some of these ids', { ids: ['ping', 'report', 'gone'], text: 'r' }, ['report']],
     ['no ids', { ids: [] }, []],
+    ['everything by its name', { all: true }, ['dunning', 'invoices', 'over', 'ping', 'report']],
     ['none', { tag: 'billing', text: 'london' }, []],
   ])('by %s', async (what, filter, expected) => {
     const world = await town({ name: `list ${what}` });
@@ -132,6 +133,8 @@ describe('change', () => {
   test.each([
     ['an empty filter, which would mean all', 'delete', {}, {}, 'filter'],
     ['conditions that are all left out', 'delete', { tag: undefined }, {}, 'filter'],
+    ['all of them and a condition', 'delete', { all: true, tag: 'billing' }, {}, 'filter.all'],
+    ['all that is neither true nor false', 'delete', { all: 'yes' }, {}, 'filter.all'],
     ['a misspelt condition', 'delete', { tags: 'billing' }, {}, 'filter.tags'],
     ['an unknown verb', 'stop', { tag: 'billing' }, {}, 'verb'],
     ['a verb by a name of every object', 'toString', { tag: 'billing' }, {}, 'verb'],
@@ -148,6 +151,13 @@ describe('change', () => {
     );
     expect(changes).toEqual({});
   });
+});
+
+test('all schedules of the queue are meant by { all: true }', async ({ task }) => {
+  const world = await town(task);
+  const changed = await world.schedules.change('delete', { all: true });
+  expect(changed.map(({ id }) => id).sort()).toEqual(['dunning', 'invoices', 'over', 'ping', 'report']);
+  expect(await ids(world, {})).toEqual([]);
 });
 
 describe('describe', () => {

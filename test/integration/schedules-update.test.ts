@@ -160,6 +160,8 @@ test('an update keeps the pattern of BullMQ’s form until its times are others'
 describe('what is refused, before a key is written', () => {
   test.for<[string, unknown, unknown, string, string]>([
     ['an unknown option', { jiter: '1m' }, {}, 'INVALID_OPTION', 'jiter'],
+    ['a name of every object', { constructor: 1 }, {}, 'INVALID_OPTION', 'constructor'],
+    ['a prototype', JSON.parse('{"__proto__":{"every":"1h"}}'), {}, 'INVALID_OPTION', '__proto__'],
     ['an unknown option to be taken away', { jiter: null }, {}, 'INVALID_OPTION', 'jiter'],
     ['pausing', { paused: true }, {}, 'INVALID_OPTION', 'paused'],
     ['a bad value', { jitter: -1 }, {}, 'INVALID_DURATION', 'jitter'],

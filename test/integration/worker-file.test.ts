@@ -130,3 +130,42 @@ test('what a file throws is told like what a handler throws; a process that dies
   }
   expect((await queue.dead.get(dies.jobId)).error).toContain('exit code: 3');
 });
+
+test.each([{ useWorkerThreads: false }, { useWorkerThreads: true }])(
+  'what a file throws that is no error is told as the handler’s, and a circle that it returns as what it is (%o)',
+  async (options) => {
+    const { queue, work } = open({ name: `thrown ${options.useWorkerThreads}` }, options);
+    work();
+    const told = {
+      undefined: 'the handler threw undefined',
+      null: 'the handler threw null',
+      text: "the handler threw 'the letter box is full'",
+      empty: 'Error',
+      circle: expect.stringMatching(/circular/),
+    };
+    for (const [what, error] of Object.entries(told)) {
+      await queue.add('any', { what }, { jobId: what });
+      await eventually(async () => expect(await queue.getJobState(what)).toBe('failed'), { timeout: 20_000 });
+      expect(await queue.dead.get(what)).toMatchObject({ error });
+    }
+  },
+);
+
+test.each([{ useWorkerThreads: false }, { useWorkerThreads: true }])(
+  'a process that ends behind what its handler threw takes no other run with it (%o)',
+  async (options) => {
+    const { queue, work } = open({ name: `behind ${options.useWorkerThreads}` }, options);
+    const pairs = Array.from({ length: 5 }, (_, i) => [
+      { name: 'any', data: { what: 'undefined' }, opts: { jobId: `u${i}` } },
+      { name: 'any', data: { what: 'answer' }, opts: { jobId: `a${i}` } },
+    ]);
+    await queue.addBulk(pairs.flat());
+    work();
+    const ended = async () => expect(await queue.getJobCountByTypes('completed', 'failed')).toBe(10);
+    await eventually(ended, { timeout: 25_000 });
+    const failed = await queue.dead.list();
+    expect(failed.map(({ id, error }) => `${id}: ${error}`).sort()).toEqual(
+      pairs.map(([{ opts } = { opts: { jobId: '' } }]) => `${opts.jobId}: the handler threw undefined`),
+    );
+  },
+);

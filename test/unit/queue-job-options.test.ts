@@ -50,6 +50,19 @@ describe('resolveOptions', () => {
     expect(resolveOptions(opts)).toMatchObject({ text: '', time: 5 });
   });
 
+  test.each([
+    ['{"constructor":1}', 'constructor'],
+    ['{"toString":1}', 'toString'],
+    ['{"valueOf":1}', 'valueOf'],
+    ['{"hasOwnProperty":1}', 'hasOwnProperty'],
+    ['{"__proto__":1}', '__proto__'],
+    ['{"__proto__":{"attempts":3}}', '__proto__'],
+  ])('a name that every object has is an option that nobody reads: %s', (text, field) => {
+    expect(() => resolveOptions(JSON.parse(text))).toThrow(
+      expect.objectContaining({ code: 'INVALID_OPTION', field, todo: expect.any(String) }),
+    );
+  });
+
   test('a delay counts from the timestamp, where one is given', () => {
     expect(resolveOptions({ timestamp: 1000, delay: 50 })).toMatchObject({
       time: 1050,

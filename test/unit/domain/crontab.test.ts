@@ -279,3 +279,14 @@ test.each([
     { kind: 'refused', reason: `minute: bad value ${told}` },
   ]);
 });
+
+test('a variable may have a name that every object has', () => {
+  const [, , , entry] = parseCrontab('__proto__=1\nconstructor=2\ntoString=3\n@daily run\n');
+  expect(entry).toMatchObject({ kind: 'entry' });
+  const { env = {} } = entry as { env?: Record<string, string> };
+  expect(Object.entries(env)).toEqual([
+    ['__proto__', '1'],
+    ['constructor', '2'],
+    ['toString', '3'],
+  ]);
+});

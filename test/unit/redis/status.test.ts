@@ -25,6 +25,7 @@ describe('status words of scripts', () => {
 
   test('an unknown word is a fault of ours', () => {
     expect(statusError('HELLO').code).toBe('BAD_SCRIPT');
+    expect(statusError('constructor').code).toBe('BAD_SCRIPT');
   });
 });
 

@@ -124,3 +124,13 @@ describe('what no line can be', () => {
     expect(exportCrontab([aCommand('a', { command: 'x' }, '@daily', true)]).text).toContain('#@daily x\n');
   });
 });
+
+test('a variable with a name that every object has is set, and cannot be unset', () => {
+  const env = { constructor: 'x' };
+  const { text, refused } = exportCrontab([
+    aCommand('a', { command: 'run', env }),
+    aCommand('b', { command: 'run', env: { valueOf: 'y' } }),
+  ]);
+  expect(text).toContain('constructor=x');
+  expect(refused).toEqual([{ id: 'b', reason: expect.stringContaining('constructor is set for another') }]);
+});
