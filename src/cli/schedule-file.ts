@@ -10,6 +10,7 @@ import { MOST_TAGS, type ScheduleDefinition } from '../domain/schedule.js';
 import type { WantedEntry } from './apply-changes.js';
 import { APPLIED, isMark } from './marks.js';
 import { translateCrons } from './schedule-dialect.js';
+import { yamlOnly } from './yaml-only.js';
 import { YAML_OPTIONS, yamlValue } from './yaml-value.js';
 
 /** A file of schedules, read; nothing of it counts while there are problems. */
@@ -44,7 +45,8 @@ export function readScheduleFile(name: string, text: string): ScheduleFile {
   const reader = new Reader(name, document, counter);
   const read = yamlValue(document);
   if ('value' in read) reader.readFile(read.value);
-  else for (const { offset, message } of read.problems) reader.problemAt(offset, message);
+  const problems = 'value' in read ? yamlOnly(document) : read.problems;
+  for (const { offset, message } of problems) reader.problemAt(offset, message);
   return reader.file();
 }
 
