@@ -1,7 +1,9 @@
 import type { Queue } from '../client/queue.js';
 import type { ScheduleInfo } from '../client/schedule-info.js';
 import type { ScheduleChange, WantedSchedule } from '../client/wanted-schedule.js';
-import { isCarillonError } from '../domain/errors.js';
+import { type ErrorCode, isCarillonError } from '../domain/errors.js';
+import { followNode } from '../domain/followed.js';
+import { layersOf } from '../domain/graph.js';
 import { withQueue, withRedis } from './connect.js';
 import type { Settings } from './settings.js';
 
@@ -24,6 +26,7 @@ export interface RefusedEntry {
   readonly reason: string;
   /** Schedules that may be what earlier imports made of it. */
   readonly ids?: readonly string[];
+  readonly code?: ErrorCode;
 }
 
 export interface ChangedEntry extends WantedEntry {
@@ -57,9 +60,14 @@ export async function compareEntries(
   const entries: ChangedEntry[] = [];
   const refused: RefusedEntry[] = [];
   const isThere = await namespaceIsThere(settings);
-  const compare = (entry: WantedEntry, existing: ScheduleInfo | undefined, doubts: readonly string[]) => {
+  const compare = (
+    entry: WantedEntry,
+    existing: ScheduleInfo | undefined,
+    doubtsOf: () => readonly string[],
+  ) => {
     const { source } = entry;
     try {
+      const doubts = doubtsOf();
       const adjusted = adjust(entry.wanted, existing, entry);
       if (typeof adjusted === 'string') refused.push({ source, text: entry.wanted.id, reason: adjusted });
       else {
@@ -68,21 +76,21 @@ export async function compareEntries(
       }
     } catch (error) {
       if (!isCarillonError(error)) throw error;
-      refused.push({ source, text: entry.wanted.id, reason: error.message });
+      refused.push({ source, text: entry.wanted.id, reason: error.message, code: error.code });
     }
   };
   for (const [queue, group] of byQueue(wanted)) {
     if (!isThere) {
-      for (const entry of group) compare(entry, undefined, doubtsOfNew(queue, entry.wanted));
+      for (const entry of group) compare(entry, undefined, () => doubtsOfNew(queue, entry.wanted));
       continue;
     }
     await withQueue(settings, queue, async ({ schedules }) => {
       const known = await inLanes(group, async ({ wanted: { id, policies } }) => ({
         existing: await schedules.get(id).describe(),
-        doubts: await schedules.doubts(id, policies),
+        doubts: await settled(schedules.doubts(id, policies)),
       }));
       for (const [i, entry] of group.entries()) {
-        compare(entry, known[i]?.existing, known[i]?.doubts ?? []);
+        compare(entry, known[i]?.existing, known[i]?.doubts ?? (() => []));
       }
     });
   }
@@ -94,7 +102,7 @@ export function sizeOf({ entries, deleted }: Changes): number {
   return entries.filter(({ change }) => change.kind !== 'unchanged').length + deleted.length;
 }
 
-/** Writes what differs. One that fails does not hold up the others. */
+/** Writes what differs, what is followed before what follows it. One that fails does not hold up the others. */
 export async function writeChanges(settings: Settings, changes: Changes): Promise<RefusedEntry[]> {
   const { storeWanted } = await import('../client/wanted-schedule.js');
   const failed: RefusedEntry[] = [];
@@ -107,10 +115,13 @@ export async function writeChanges(settings: Settings, changes: Changes): Promis
     }
   };
   const open = changes.entries.filter(({ change }) => change.kind !== 'unchanged');
-  for (const [queue, group] of byQueue(open)) {
-    await withQueue(settings, queue, (q) =>
-      inLanes(group, ({ source, wanted }) => attempt(source, wanted.id, () => storeWanted(q, wanted))),
-    );
+  const nodes = open.map(({ queue, wanted }) => followNode(queue, wanted.id, wanted.policies));
+  for (const layer of layersOf(nodes)) {
+    for (const [queue, group] of byQueue(layer.map((at) => open[at] as ChangedEntry))) {
+      await withQueue(settings, queue, (q) =>
+        inLanes(group, ({ source, wanted }) => attempt(source, wanted.id, () => storeWanted(q, wanted))),
+      );
+    }
   }
   for (const [queue, group] of byQueue(changes.deleted)) {
     const remove = (q: Queue) =>
@@ -155,6 +166,19 @@ function byQueue<T extends { readonly queue: string }>(all: readonly T[]): Map<s
     else group.push(one);
   }
   return groups;
+}
+
+/** How a call ended, to be heard of later. What may succeed later is thrown at once. */
+async function settled<T>(call: Promise<T>): Promise<() => T> {
+  try {
+    const value = await call;
+    return () => value;
+  } catch (error) {
+    if (!isCarillonError(error) || error.retryable) throw error;
+    return () => {
+      throw error;
+    };
+  }
 }
 
 async function inLanes<T, R>(all: readonly T[], act: (one: T) => Promise<R>): Promise<R[]> {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { INSTEAD_OF_KEEP_LAST, insteadOf } from '../client/unsupported-options.js';
 import { parseDuration } from '../domain/durations.js';
 import { parseInstant } from '../domain/instant.js';
+import { lostNumber } from '../domain/json-numbers.js';
 import { JsonText } from '../queue/payload.js';
 import { refuseArgument } from './failure.js';
 
@@ -86,6 +87,23 @@ export function dataArgument(options: { data?: string; dataFile?: string }): Jso
     );
   }
   return jsonText(text, 'data-file');
+}
+
+/**
+ * The same for a schedule, whose payload is compared with others and written into files: numbers must be what they are
+ * in JavaScript too.
+ */
+export function plainDataArgument(options: { data?: string; dataFile?: string }): JsonText | undefined {
+  const data = dataArgument(options);
+  const lost = data && lostNumber(data.text);
+  if (lost === undefined) return data;
+  const field = options.data === undefined ? 'data-file' : 'data';
+  return refuseArgument(
+    field,
+    lost,
+    'holds a number that would become another one',
+    `Write it as a text: "${lost}".`,
+  );
 }
 
 function jsonText(text: string, field: string): JsonText {

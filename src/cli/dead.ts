@@ -6,7 +6,8 @@ import { dataArgument, instantArgument, integerArgument } from './arguments.js';
 import { confirmed } from './confirm.js';
 import { withKnownQueue } from './connect.js';
 import { refuseArgument, usageError } from './failure.js';
-import { away, plain, printJson, printLine, printTable, remark, utc } from './output.js';
+import { payloadOf } from './job-description.js';
+import { away, inOneLine, plain, printJson, printLine, printTable, remark, utc } from './output.js';
 import { settingsOf } from './settings.js';
 
 interface FilterFlags {
@@ -118,7 +119,10 @@ async function list(queue: string, flags: FilterFlags, command: Command): Promis
 
 async function show(queue: string, id: string, _flags: unknown, command: Command): Promise<void> {
   const settings = settingsOf(command);
-  const letter = await withKnownQueue(settings, queue, (q) => q.dead.get(id));
+  const letter = await withKnownQueue(settings, queue, async (q) => {
+    const found = await q.dead.get(id);
+    return { ...found, data: await payloadOf(q, found) };
+  });
   if (settings.json) return printJson(letter);
   const { errors, logs, earlier, source, diedAt, startedAt, ...rest } = letter;
   const { starts, stalls, requeued, worker, token, checkpoint, ...own } = rest;
@@ -133,9 +137,7 @@ async function show(queue: string, id: string, _flags: unknown, command: Command
   };
   for (const [field, value] of Object.entries(lines)) {
     if (value === undefined) continue;
-    printLine(
-      `${field.padEnd(12)}${typeof value === 'object' ? JSON.stringify(value) : plain(String(value))}`,
-    );
+    printLine(`${field.padEnd(12)}${inOneLine(value)}`);
   }
   errors.forEach((error, index) => {
     printLine(index === 0 ? 'the last attempt:' : 'the one before:');

@@ -1,4 +1,4 @@
-import { CarillonError, isCarillonError } from '../domain/errors.js';
+import { CarillonError, type ErrorCode, isCarillonError } from '../domain/errors.js';
 
 /** Codes of what a person wrote wrongly: exit code 2. */
 const WRONG_USAGE: ReadonlySet<string> = new Set([
@@ -19,6 +19,20 @@ export class UsageError extends Error {
     readonly todo: string,
   ) {
     super(message);
+  }
+}
+
+/** A file with several faults: the first is the message, and the document holds them all. */
+export class ProblemsError extends CarillonError {
+  constructor(
+    readonly problems: readonly string[],
+    code: ErrorCode = 'INVALID_OPTION',
+  ) {
+    const more = problems.length - 1;
+    super(code, problems[0] ?? '', {
+      field: 'file',
+      todo: more === 0 ? 'Nothing was written.' : `Nothing was written; there are ${more} more problems.`,
+    });
   }
 }
 
@@ -65,11 +79,15 @@ export function failureDocument(error: unknown): { error: Record<string, unknown
     return { error: { code: 'UNEXPECTED', message: error instanceof Error ? error.message : String(error) } };
   }
   const { code, message, field, given, todo, retryable } = error;
-  return { error: { code, message, field, given, todo, retryable } };
+  const problems = error instanceof ProblemsError ? { problems: error.problems } : {};
+  return { error: { code, message, field, given, todo, retryable, ...problems } };
 }
 
 /** One line on standard error; with `--json` the document on standard output as well. The stack only when debugging. */
 export function tellFailure(error: unknown, json: boolean): void {
+  if (error instanceof ProblemsError) {
+    for (const problem of error.problems.slice(1)) process.stderr.write(`${oneLine(problem)}\n`);
+  }
   process.stderr.write(`${failureLine(error)}\n`);
   if (json) process.stdout.write(`${JSON.stringify(failureDocument(error), null, 2)}\n`);
   if (process.env.CARILLON_LOG_LEVEL === 'debug' && error instanceof Error) {

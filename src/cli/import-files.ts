@@ -59,6 +59,14 @@ export async function importFiles(
   const settings = settingsOf(command);
   checkTimeZone(flags.tz);
   checkQueueName(flags.queue);
+  if (flags.prune && flags.label === undefined && flags.idPrefix === undefined) {
+    refuseArgument(
+      'prune',
+      true,
+      'needs --label: another file may have the same name',
+      'Give --label with a name that no other source of the queue has, from the first import on.',
+    );
+  }
   const wanted: WantedEntry[] = [];
   const refused: RefusedEntry[] = [];
   const made = new Set<string>();

@@ -62,8 +62,8 @@ export function addImport(program: Command): void {
 
 function ofFiles(command: Command): Command {
   return offered(command)
-    .option('--prune', 'delete what an earlier import of the file made and it holds no more')
-    .option('--label <text>', 'names the source for --prune (default: the file’s name; none for -)');
+    .option('--prune', 'delete what an earlier import of the label made and the source holds no more')
+    .option('--label <text>', 'names the source; --prune needs it (default: the file’s name; none for -)');
 }
 
 /** Adds the flags of {@link OfferFlags}. */

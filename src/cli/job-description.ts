@@ -6,6 +6,7 @@ import { endOf } from '../redis/job-scripts.js';
 import { readRunFacts } from '../redis/run-facts.js';
 import type { AfterEntry } from '../redis/submit-batch.js';
 import { WorkerRegistry } from '../redis/worker-registry.js';
+import { storedData } from './exact-json.js';
 import { utc } from './output.js';
 import { retriesOf } from './retries-text.js';
 
@@ -61,7 +62,7 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
       name,
       due: utc(time),
       scheduledFor: time,
-      data: parsed(data),
+      data: storedData(data),
       opts: opts === '' ? {} : parsed(opts),
       priority,
       retries: retriesOf(opts === '' ? {} : parsed(opts)),
@@ -72,7 +73,7 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
   }
   const job = await queue.getJob(id);
   if (job !== undefined) {
-    const { name, data, opts, priority, scheduledFor, attemptsMade, failedReason, returnvalue } = job;
+    const { name, opts, priority, scheduledFor, attemptsMade, failedReason, returnvalue } = job;
     const { worker, lockEndsIn, token, checkpoint, asked } = await readRunFacts(
       queue.backend.shard,
       queue.name,
@@ -85,7 +86,7 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
       name,
       due: utc(scheduledFor),
       scheduledFor,
-      data,
+      data: await payloadOf(queue, job),
       opts,
       priority,
       attempts: attemptsMade,
@@ -109,6 +110,15 @@ export async function describeJob(queue: Queue, id: string): Promise<JobDescript
     return { ...head, where: 'ended', state, since: utc(ended.at), ...(await whyEnded(queue, id, state)) };
   }
   return undefined;
+}
+
+/** The payload of a job of BullMQ's as it is stored. */
+export async function payloadOf(
+  queue: Queue,
+  { id, data }: { id?: string | undefined; data: unknown },
+): Promise<unknown> {
+  const text = await queue.backend.shard.client.hget(queue.toKey(id ?? ''), 'data');
+  return text === null ? data : storedData(text);
 }
 
 /** What the history says of an end without a run, and what a job waited for that ended by policy. */

@@ -8,13 +8,14 @@ import { endOf } from '../redis/job-scripts.js';
 import { statusError } from '../redis/status.js';
 import { dataArgument, instantArgument, integerArgument, optsArgument } from './arguments.js';
 import { withAdmin, withKnownQueue, withQueue } from './connect.js';
+import { storedData } from './exact-json.js';
 import { refuseArgument } from './failure.js';
 import { describeJob } from './job-description.js';
 import { changeJob, notFound, timeOf } from './jobs-change-one.js';
 import { addJobChanges } from './jobs-changes.js';
 import { addGraph } from './jobs-graph.js';
 import { addHistory } from './jobs-history.js';
-import { away, plain, printJson, printLine, printTable, remark, utc } from './output.js';
+import { away, inOneLine, plain, printJson, printLine, printTable, remark, utc } from './output.js';
 import { settingsOf } from './settings.js';
 
 const ADD_EXAMPLES = `
@@ -176,7 +177,7 @@ async function list(queue: string | undefined, options: ListFlags, command: Comm
 }
 
 function listedJson({ data, ...job }: ListedJob): Record<string, unknown> {
-  return { ...job, data: safeJson(data) };
+  return { ...job, data: storedData(data) };
 }
 
 async function get(queue: string, id: string, command: Command): Promise<void> {
@@ -186,16 +187,6 @@ async function get(queue: string, id: string, command: Command): Promise<void> {
   if (settings.json) return printJson(found);
   for (const [field, value] of Object.entries(found)) {
     if (value === undefined || value === null) continue;
-    printLine(
-      `${field.padEnd(14)}${typeof value === 'object' ? JSON.stringify(value) : plain(String(value))}`,
-    );
-  }
-}
-
-function safeJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
+    printLine(`${field.padEnd(14)}${inOneLine(value)}`);
   }
 }

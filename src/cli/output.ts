@@ -1,8 +1,10 @@
 import { formatDuration } from '../domain/durations.js';
+import { JsonText } from '../queue/payload.js';
+import { exactJson, exactLine } from './exact-json.js';
 
-/** The one document of `--json`. */
+/** The one document of `--json`; a stored payload in it stands as it is written. */
 export function printJson(document: unknown): void {
-  process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+  process.stdout.write(`${exactJson(document)}\n`);
 }
 
 export function printLine(line = ''): void {
@@ -12,6 +14,12 @@ export function printLine(line = ''): void {
 /** What a person should know, and a program that reads the output need not. */
 export function remark(line: string): void {
   process.stderr.write(`${line}\n`);
+}
+
+/** A value on one line, for people. */
+export function inOneLine(value: unknown): string {
+  if (value instanceof JsonText) return plain(exactLine(value));
+  return typeof value === 'object' ? JSON.stringify(value) : plain(String(value));
 }
 
 /** A table without lines, for people; cells of it are never cut. */

@@ -1,4 +1,3 @@
-import { basename, extname } from 'node:path';
 import { type Document, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import { encodeTemplate } from '../client/schedule-template.js';
 import type { WantedSchedule } from '../client/wanted-schedule.js';
@@ -13,12 +12,13 @@ import type { WantedEntry } from './apply-changes.js';
 import { APPLIED, isMark } from './marks.js';
 import { isPlainNote } from './pause-note.js';
 import { translateCrons } from './schedule-dialect.js';
+import { yamlOnly } from './yaml-only.js';
 import { YAML_OPTIONS, yamlValue } from './yaml-value.js';
 
 /** A file of schedules, read; nothing of it counts while there are problems. */
 export interface ScheduleFile {
-  /** Names the file in the tags of what it created. */
-  readonly label: string;
+  /** Names the file in the tags of what it created; undefined where it says none. */
+  readonly label: string | undefined;
   readonly entries: readonly WantedEntry[];
   /** `schedules.yaml:12: what is wrong`, in the order of the file. */
   readonly problems: readonly string[];
@@ -31,6 +31,12 @@ const TEMPLATE_KEYS = ['name', 'data', 'opts'];
 const ANY_SIZE = Number.MAX_SAFE_INTEGER;
 const LABEL = /^[A-Za-z0-9._-]{1,60}$/;
 
+/** @throws CarillonError INVALID_OPTION */
+export function checkLabel(text: string): string {
+  if (LABEL.test(text)) return text;
+  throw invalid('label', text, 'is no label', 'write up to 60 letters, digits, dots and dashes');
+}
+
 type Fields = Readonly<Record<string, unknown>>;
 type Path = readonly (string | number)[];
 
@@ -41,22 +47,21 @@ export function readScheduleFile(name: string, text: string): ScheduleFile {
   const reader = new Reader(name, document, counter);
   const read = yamlValue(document);
   if ('value' in read) reader.readFile(read.value);
-  else for (const { offset, message } of read.problems) reader.problemAt(offset, message);
+  const problems = 'value' in read ? yamlOnly(document) : read.problems;
+  for (const { offset, message } of problems) reader.problemAt(offset, message);
   return reader.file();
 }
 
 class Reader {
   readonly #entries: WantedEntry[] = [];
   readonly #problems: { line: number; text: string }[] = [];
-  #label: string;
+  #label: string | undefined;
 
   constructor(
     private readonly name: string,
     private readonly document: Document,
     private readonly counter: LineCounter,
-  ) {
-    this.#label = basename(name, extname(name));
-  }
+  ) {}
 
   file(): ScheduleFile {
     const problems = [...this.#problems].sort((a, b) => a.line - b.line);
@@ -75,15 +80,7 @@ class Reader {
     this.#within([], () => {
       const file = fieldsOf(root, 'the file', "write 'queues:' and below it each queue by its name");
       rejectUnknown(file, FILE_KEYS);
-      if (file.label !== undefined) this.#label = String(file.label);
-      if (!LABEL.test(this.#label)) {
-        throw invalid(
-          'label',
-          this.#label,
-          'is no label',
-          'write label: with up to 60 letters, digits, dots and dashes',
-        );
-      }
+      if (file.label !== undefined) this.#label = checkLabel(String(file.label));
       const queues = fieldsOf(file.queues ?? {}, 'queues', 'write each queue by its name');
       for (const [queue, schedules] of Object.entries(queues)) this.#readQueue(queue, schedules);
     });

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { JobOptions } from '../client/job-options.js';
 import type { ScheduleTemplate } from '../client/schedules-port.js';
 import { compact, type ScheduleDefinition } from '../domain/schedule.js';
-import { dataArgument, optsArgument } from './arguments.js';
+import { optsArgument, plainDataArgument } from './arguments.js';
 import { addExclusionOptions, type ExclusionFlags, toExclusions } from './exclusion-flags.js';
 import { addPolicyOptions, type PolicyFlags, toPolicies } from './schedule-policies.js';
 import { addTimingOptions, type TimingFlags, toDefinition } from './schedule-timing.js';
@@ -40,7 +40,7 @@ export function namedBy(flags: ScheduleFlags): {
     definition: compact({ ...toDefinition(flags), ...toPolicies(flags), ...toExclusions(flags) }),
     template: compact({
       name: flags.name,
-      data: dataArgument(flags),
+      data: plainDataArgument(flags),
       opts: flags.opts === undefined ? undefined : (optsArgument(flags.opts, RUNS) as JobOptions),
     }),
   };

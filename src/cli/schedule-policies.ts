@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import type { ScheduleDefinition } from '../domain/schedule.js';
+import type { FollowedSchedule, ScheduleDefinition } from '../domain/schedule.js';
 import { durationArgument, integerArgument } from './arguments.js';
 
 /** The flags that say what becomes of a schedule's ticks; words are checked by the domain. */
@@ -50,7 +50,7 @@ export function addPolicyOptions(command: Command, missed: 'required' | 'optiona
     .option('--keep-runs <count>', 'rows of its ledger, 0 to 255 (default: 50)')
     .option(
       '--after <schedule>',
-      'each tick follows this one’s run of the same time; may be given again',
+      'each tick follows this one’s run of the same time: an id, or queue:id (needed where the id holds a colon); may be given again',
       collect,
     )
     .option('--on-parent-failed <policy>', 'when that failed: skip or run (default: skip)')
@@ -77,11 +77,17 @@ export function toPolicies(flags: PolicyFlags): Partial<ScheduleDefinition> {
     runTimeout: duration('run-timeout', flags.runTimeout),
     pauseOnFailure: count('pause-on-failure', flags.pauseOnFailure, 1, 255),
     keepRuns: count('keep-runs', flags.keepRuns, 0, 255),
-    after: flags.after,
+    after: flags.after?.map(followed),
     onParentFailed: flags.onParentFailed,
     onParentSkipped: flags.onParentSkipped,
     tags: flags.tag,
   };
+}
+
+/** `nightly` of the same queue, or `etl:nightly` as `schedules describe` writes it: no queue's name holds a colon. */
+function followed(text: string): string | FollowedSchedule {
+  const colon = text.indexOf(':');
+  return colon < 0 ? text : { queue: text.slice(0, colon), scheduleId: text.slice(colon + 1) };
 }
 
 function collect(value: string, known: string[] = []): string[] {

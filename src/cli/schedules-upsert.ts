@@ -18,7 +18,8 @@ otherwise. \`schedules update\` changes what is named and keeps the rest.
 Examples:
   carillon schedules upsert billing nightly --cron '30 2 * * *' --tz Europe/London --missed latest
   carillon schedules upsert health ping --every 15m --missed skip --name ping --data '{"url":"https://example.com"}'
-  carillon schedules upsert billing hourly --cron '@hourly' --missed all --max-catchup 24 --overlap bufferOne`;
+  carillon schedules upsert billing hourly --cron '@hourly' --missed all --max-catchup 24 --overlap bufferOne
+  carillon schedules upsert billing report --cron '0 3 * * *' --missed latest --after nightly --after etl:load`;
 
 /** One of these takes the place of another: none was forgotten. */
 const SOURCES = ['cron', 'crons', 'every'];

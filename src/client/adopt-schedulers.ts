@@ -91,10 +91,11 @@ async function adoptOne(
     const existing = options.isEmpty ? undefined : await queue.schedules.get(id).describe();
     const stands = existing !== undefined && !isMoving(existing);
     const { policies: definition } = read;
-    const doubts = options.isEmpty
-      ? doubtsOfNew(queue.name, { id, policies: definition })
-      : await queue.schedules.doubts(id, definition);
-    const warnings = [...new Set([...read.warnings, ...(stands ? [] : doubts)])];
+    const doubtsOf = () =>
+      options.isEmpty
+        ? doubtsOfNew(queue.name, { id, policies: definition })
+        : queue.schedules.doubts(id, definition);
+    const warnings = [...new Set([...read.warnings, ...(stands ? [] : await doubtsOf())])];
     if (!options.dryRun) {
       if (stands) await new MoveScripts(queue.backend.shard).dropJobScheduler(queue.name, id);
       else await move(queue, id, read);

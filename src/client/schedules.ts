@@ -107,22 +107,17 @@ export class Schedules<Data = unknown, Name extends string = string, Opts = unkn
   /**
    * What the author of a checked definition may not mean, as sentences, if it is stored now: that it never fires, say.
    * Nothing is written.
+   * @throws CarillonError for what storing it would refuse.
    */
   async doubts(id: string, policies: StoredPolicies): Promise<string[]> {
     const { now, record, last: spentLast } = await this.port.jobs.get(this.port.queueName, id);
-    if (record?.kind === 'job') return [];
+    if (record?.kind === 'job') throw idInUse(id);
     const calendars = await this.port.calendars.named(calendarsOf(policies.exclude));
     const identity = identityOf(this.port.queueName, id);
     const read = { now, record, spentLast, calendars };
-    try {
-      const write = writeOf(identity, policies, this.port.encodeTemplate(id, {}), read);
-      const why = write && endsBecause(identity, policies, write, read);
-      return [...compileTimes(policies, identity, now).warnings, ...(why === undefined ? [] : [why])];
-    } catch (error) {
-      // What cannot be stored, storing it says.
-      if (!isCarillonError(error)) throw error;
-      return [];
-    }
+    const write = writeOf(identity, policies, this.port.encodeTemplate(id, {}), read);
+    const why = write && endsBecause(identity, policies, write, read);
+    return [...compileTimes(policies, identity, now).warnings, ...(why === undefined ? [] : [why])];
   }
 
   /** The handle of a schedule, whether it exists or not: nothing is read yet. @throws CarillonError INVALID_ID */

@@ -6,6 +6,13 @@ export interface GraphNode {
   readonly parents: readonly string[];
 }
 
+/** Indexes of nodes, layer by layer; what is in a cycle or behind one stands in none. */
+interface Order {
+  readonly layers: number[][];
+  /** The nodes of one cycle, the first of them again at its end; empty where there is none. */
+  readonly cycle: readonly number[];
+}
+
 /**
  * The nodes in the order in which they can be added, parents first: each layer waits for earlier ones only. Parents
  * that are not among the nodes are left out of account.
@@ -13,6 +20,13 @@ export interface GraphNode {
  * @throws CarillonError ID_IN_USE for two nodes of one identity, CYCLE naming the nodes of one.
  */
 export function layersOf(nodes: readonly GraphNode[]): number[][] {
+  const { layers, cycle } = orderOf(nodes);
+  if (cycle.length > 0) refuseCycle(nodes, cycle);
+  return layers;
+}
+
+/** The same, which leaves it to its caller what a cycle means. @throws CarillonError ID_IN_USE */
+export function orderOf(nodes: readonly GraphNode[]): Order {
   const byIdentity = new Map<string, number>();
   for (const [index, { identity }] of nodes.entries()) {
     if (byIdentity.has(identity)) {
@@ -45,16 +59,15 @@ export function layersOf(nodes: readonly GraphNode[]): number[][] {
     }
     layer = next;
   }
-  if (placed < nodes.length) refuseCycle(nodes, byIdentity, undone);
-  return layers;
+  return { layers, cycle: placed < nodes.length ? cycleOf(nodes, byIdentity, undone) : [] };
 }
 
-/** What is left over has only parents that are left over, somewhere up its line a cycle. */
-function refuseCycle(
+/** What is left over has a parent that is left over, somewhere up its line a cycle. */
+function cycleOf(
   nodes: readonly GraphNode[],
   byIdentity: ReadonlyMap<string, number>,
   undone: readonly number[],
-): never {
+): number[] {
   const path: number[] = [];
   let at = undone.findIndex((count) => count > 0);
   while (!path.includes(at)) {
@@ -63,10 +76,14 @@ function refuseCycle(
       .flatMap((parent) => byIdentity.get(parent) ?? [])
       .find((parent) => (undone[parent] as number) > 0) as number;
   }
-  const cycle = [...path.slice(path.indexOf(at)), at].map((index) => (nodes[index] as GraphNode).identity);
-  throw new CarillonError('CYCLE', `the jobs wait for each other: ${cycle.slice(0, 12).join(' after ')}`, {
-    field: `nodes[${at}].opts.after`,
-    given: cycle[0],
+  return [...path.slice(path.indexOf(at)), at];
+}
+
+function refuseCycle(nodes: readonly GraphNode[], cycle: readonly number[]): never {
+  const names = cycle.map((index) => nodes[index]?.identity);
+  throw new CarillonError('CYCLE', `the jobs wait for each other: ${names.slice(0, 12).join(' after ')}`, {
+    field: `nodes[${cycle[0]}].opts.after`,
+    given: names[0],
     todo: 'Leave one of these edges out.',
   });
 }

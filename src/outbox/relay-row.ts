@@ -71,12 +71,14 @@ const EVERYBODY: ReadonlySet<string> = new Set([
   'INCOMPATIBLE_BULLMQ',
   'CLOSED',
 ]);
+/** The field of the error when Redis refuses the database that the relay was given. */
+const NO_DATABASE = 'connection.db';
 /** How often a row whose parent is not known yet is tried again: another relay may just be adding it. */
 const PATIENCE = 8;
 
 export function judge(error: unknown, tries: number): Verdict {
   if (!isCarillonError(error)) return 'stop';
-  if (EVERYBODY.has(error.code)) return 'stop';
+  if (EVERYBODY.has(error.code) || error.field === NO_DATABASE) return 'stop';
   if (error.code === 'UNKNOWN_PARENT') return tries + 1 < PATIENCE ? 'later' : 'aside';
   return error.retryable ? 'later' : 'aside';
 }

@@ -1,5 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { CarillonError } from '../domain/errors.js';
+import { checkDatabase, guardDatabase } from './database.js';
 
 /**
  * Where Redis is: a URL (`redis://`, `rediss://`), ioredis options (host, port, username, password, tls, sentinels…),
@@ -12,6 +13,8 @@ export interface OpenedRedis {
   /** Whether we made it, and so must close it. */
   readonly owned: boolean;
 }
+
+const guarded = new WeakSet<Redis>();
 
 /** The settings of a connection that only our scripts use: a call fails soon instead of hanging or repeating for long. */
 export const SCHEDULER_CONNECTION: RedisOptions = {
@@ -31,11 +34,27 @@ export const SCHEDULER_CONNECTION: RedisOptions = {
  */
 export function openRedis(options: RedisConnectionOptions, defaults: RedisOptions = {}): OpenedRedis {
   checkConnection(options);
-  if (typeof options === 'string') return { client: new Redis(options, defaults), owned: true };
-  if (isRedisClient(options)) return { client: options, owned: false };
+  if (typeof options === 'string')
+    return { client: guardDatabase(new Redis(options, defaults)), owned: true };
+  if (isRedisClient(options)) return { client: guardOnce(options), owned: false };
   const { url, ...rest } = options;
   const merged = { ...defaults, ...rest };
-  return { client: url === undefined ? new Redis(merged) : new Redis(url, merged), owned: true };
+  const client = url === undefined ? new Redis(merged) : new Redis(url, merged);
+  return { client: guardDatabase(client), owned: true };
+}
+
+/** A connection of our own with the caller's settings, whoever made the first. */
+export function openAnother(options: RedisConnectionOptions, settings: RedisOptions): Redis {
+  if (!isRedisClient(options)) return openRedis(options, settings).client;
+  checkConnection(options);
+  return guardDatabase(options.duplicate(settings));
+}
+
+/** A caller may hand one client to many. */
+function guardOnce(client: Redis): Redis {
+  if (guarded.has(client)) return client;
+  guarded.add(client);
+  return guardDatabase(client);
 }
 
 /** Opens nothing. @throws CarillonError INVALID_OPTION, UNSUPPORTED for something that is no connection. */
@@ -75,23 +94,21 @@ export function checkConnection(options: RedisConnectionOptions): void {
       todo: 'Use the options prefix and namespace instead.',
     });
   }
+  checkDatabase(options.db);
   if (options.url !== undefined) checkUrl(options.url);
 }
 
 function checkUrl(url: string): void {
-  let protocol: string;
-  try {
-    protocol = new URL(url).protocol;
-  } catch {
-    protocol = '';
-  }
-  if (protocol !== 'redis:' && protocol !== 'rediss:') {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed === undefined || !['redis:', 'rediss:'].includes(parsed.protocol)) {
     throw new CarillonError('INVALID_OPTION', 'connection is no Redis URL', {
       field: 'connection',
       given: String(url).replace(/\/\/[^@]*@/, '//…@'),
       todo: 'Write redis://[user:password@]host:port[/db], or rediss:// for TLS.',
     });
   }
+  checkDatabase(parsed.pathname.slice(1) || undefined);
+  checkDatabase(parsed.searchParams.get('db'));
 }
 
 /** By shape, not by class: the caller may have another copy of ioredis. */

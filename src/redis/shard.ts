@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { confirmDatabase } from './database.js';
 import { type Durability, ReplicaAcknowledgements } from './durability.js';
 import { Keys } from './keys.js';
 import { ensureLayout } from './layout.js';
@@ -92,7 +93,9 @@ export class Shard {
 
   #openLayout(): Promise<string> {
     if (this.#layout === undefined) {
-      const opening = ensureLayout(this.client, this.namespace, this.#prefix);
+      const opening = confirmDatabase(this.client).then(() =>
+        ensureLayout(this.client, this.namespace, this.#prefix),
+      );
       this.#layout = opening;
       opening.catch(() => {
         if (this.#layout === opening) this.#layout = undefined;

@@ -15,7 +15,7 @@ import { StandaloneCoordinator } from '../coordination/standalone.js';
 import { DEFAULT_GRACE } from '../domain/schedule.js';
 import { checkBullmq } from '../redis/bullmq-check.js';
 import { CalendarStore } from '../redis/calendar-store.js';
-import { closeRedis, type OpenedRedis, openRedis, SCHEDULER_CONNECTION } from '../redis/connection.js';
+import { closeRedis, type OpenedRedis, openAnother, SCHEDULER_CONNECTION } from '../redis/connection.js';
 import { GateScripts } from '../redis/gate-scripts.js';
 import { HeartbeatScripts } from '../redis/heartbeat-scripts.js';
 import { LeaderScripts } from '../redis/leader-scripts.js';
@@ -215,8 +215,7 @@ export class Scheduler extends Service {
   /** A connection of our own: a caller's client must not be blocked by a subscription, nor take our time-outs. */
   #connect(role: string): Redis {
     const settings = { ...SCHEDULER_CONNECTION, connectionName: `carillon:${role}` };
-    const opened = openRedis(this.#options.redis, settings);
-    const client = opened.owned ? opened.client : opened.client.duplicate(settings);
+    const client = openAnother(this.#options.redis, settings);
     // What workers must set would let our calls wait for ever.
     client.options.maxRetriesPerRequest = SCHEDULER_CONNECTION.maxRetriesPerRequest as number;
     client.on('error', (error) => this.#logger.debug({ role }, `Redis connection: ${error.message}`));

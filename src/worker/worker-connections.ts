@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { BullWorkerOptions } from '../queue/bullmq.js';
-import { openRedis, type RedisConnectionOptions } from '../redis/connection.js';
+import { openAnother, type RedisConnectionOptions } from '../redis/connection.js';
+import { guardDatabase } from '../redis/database.js';
 import type { Logger } from '../support/logger.js';
 
 /** Where a worker's Redis is. */
@@ -13,12 +14,20 @@ const CALLS = { maxRetriesPerRequest: 1, commandTimeout: 5000, connectTimeout: 5
 export function openOwn(connection: WorkerConnection | undefined, role: string, logger: Logger): Redis {
   const defaults = { host: '127.0.0.1', port: 6379 };
   const settings = { ...CALLS, connectionName: `carillon:${role}` };
-  const opened = openRedis((connection ?? {}) as RedisConnectionOptions, { ...defaults, ...settings });
-  const client = opened.owned ? opened.client : opened.client.duplicate(settings);
+  const client = openAnother((connection ?? {}) as RedisConnectionOptions, { ...defaults, ...settings });
   // What BullMQ's workers must set would let our calls wait for ever.
   client.options.maxRetriesPerRequest = CALLS.maxRetriesPerRequest;
   client.on('error', (error) => logger.debug({ role }, `Redis connection: ${error.message}`));
   return client;
+}
+
+/** Those that BullMQ opened for a worker, or was given: each is kept out of database 0 as ours are. */
+export function guardBullmqs({ backend }: { backend: object }): void {
+  for (const name of ['connection', 'blockingConnection']) {
+    // Private to BullMQ's RedisConnection, which waits for it to be ready before it gives it away.
+    const client = Reflect.get(Reflect.get(backend, name) as object, '_client') as Redis;
+    guardDatabase(client);
+  }
 }
 
 /** BullMQ wants options or a client, and no limit of tries on the connection that blocks. */

@@ -24,7 +24,7 @@ import { LoopWatch } from './loop-watch.js';
 import { OrderWatch } from './order-watch.js';
 import { RunsAtWork } from './runs-at-work.js';
 import { WorkerBeat } from './worker-beat.js';
-import { connectionForBullmq, openOwn, type WorkerConnection } from './worker-connections.js';
+import { connectionForBullmq, guardBullmqs, openOwn, type WorkerConnection } from './worker-connections.js';
 import { WorkerJob } from './worker-job.js';
 
 /** BullMQ's options of a worker, and ours. */
@@ -101,6 +101,7 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
       // Not inside BullMQ's constructor: what it calls is not there yet.
       autorun: false,
     } as BullWorkerOptions);
+    guardBullmqs(this as unknown as { backend: object });
     // BullMQ has fetched nothing yet, and its lock manager keeps the id that it was made with.
     Object.assign(this, { id: HEARS + this.id });
     this.createLockManager();
@@ -182,8 +183,11 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
     if (this.running) return super.run();
     this.running = true;
     this.#laidOut ??= this.#untilLaidOut();
-    await this.#laidOut;
-    this.running = false;
+    try {
+      await this.#laidOut;
+    } finally {
+      this.running = false;
+    }
     return super.run();
   }
 
@@ -247,12 +251,16 @@ export class Worker<Payloads = any> extends BullWorker<any, any, string> {
     await Promise.all(this.#connections.map((client) => closeRedis({ client, owned: true })));
   }
 
-  /** Not a run is fetched that could not be claimed. While Redis does not answer, BullMQ waits for it. */
+  /**
+   * Not a run is fetched that could not be claimed. While Redis does not answer, BullMQ waits for it.
+   * @throws CarillonError INVALID_OPTION when Redis refuses the database: there is none to take runs from.
+   */
   async #untilLaidOut(): Promise<void> {
     while (!this.#leaving.signal.aborted) {
       try {
         return await this.#shard.open();
       } catch (error) {
+        if (isCarillonError(error, 'INVALID_OPTION')) throw error;
         if (!isCarillonError(error, 'WRONG_LAYOUT')) return;
         this.#logger.error({ error: error.message }, 'takes no runs: the namespace is laid out for others');
         this.emit('error', error);

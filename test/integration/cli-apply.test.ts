@@ -77,19 +77,24 @@ describe('apply', () => {
     expect(await warnings(over(9000))).toEqual([]);
   });
 
-  test('prune deletes what an earlier apply of this file created, and nothing else', async ({ task }) => {
+  test('prune deletes what an earlier apply of the label created, and nothing else', async ({ task }) => {
     const { cli, queues } = setUp(task, 'a', 'b');
     const [a, b] = queues as [Queue, Queue];
     const schedule = "{ cron: '0 5 * * *', missed: skip }";
     await a.schedules.upsert('by-hand', { cron: '0 5 * * *', missed: 'skip' });
     await a.schedules.upsert('adopted', { cron: '0 5 * * *', missed: 'skip' });
-    const whole = `queues:\n  a: { one: ${schedule}, two: ${schedule}, adopted: ${schedule} }\n  b: { three: ${schedule} }\n`;
+    const whole = `label: mine\nqueues:\n  a: { one: ${schedule}, two: ${schedule}, adopted: ${schedule} }\n  b: { three: ${schedule} }\n`;
     await cli.text('apply', '-f', cli.file('mine.yaml', whole), '--yes');
-    await cli.text('apply', '-f', cli.file('other.yaml', `queues:\n  a: { theirs: ${schedule} }\n`), '--yes');
+    await cli.text(
+      'apply',
+      '-f',
+      cli.file('other.yaml', `label: other\nqueues:\n  a: { theirs: ${schedule} }\n`),
+      '--yes',
+    );
 
-    const less = cli.file('mine.yaml', `queues:\n  a: { one: ${schedule} }\n`);
+    const less = cli.file('mine.yaml', `label: mine\nqueues:\n  a: { one: ${schedule} }\n`);
     const without = await cli.run('apply', '-f', less, '--yes');
-    expect(without.stderr).toContain('2 schedules of earlier applies are not in mine.yaml any more; --prune');
+    expect(without.stderr).toContain('2 schedules of earlier applies are in no file any more; --prune');
     expect(await idsOf(b)).toEqual(['three']);
     const shown = await cli.text('apply', '-f', less, '--prune', '--yes');
     expect(shown).toContain('queue a\n  - two\n  = 1 unchanged\nqueue b\n  - three\n');

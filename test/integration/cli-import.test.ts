@@ -131,7 +131,7 @@ not translated
       /^1 schedules of earlier imports are gone .*: report-[a-z0-9]{6}; --prune deletes/m,
     );
     expect(await zones()).toHaveLength(4);
-    expect(await cli.text('import', 'crontab', less, '--prune', '--yes')).toMatch(
+    expect(await cli.text('import', 'crontab', less, '--label', 't', '--prune', '--yes')).toMatch(
       / {2}- report-.*\n.*\n.*1 unchanged, 1 to delete\napplied 1 changes/,
     );
     expect(await zones()).toEqual(['by-hand UTC', 'run-command Europe/London', 'run-command UTC']);
@@ -143,8 +143,17 @@ not translated
     const before = await idsOf(queue);
     await cli.text('import', 'crontab', cli.file('b', '0 6 * * * moved\n'), '--yes');
     const edited = cli.file('a', '0 25 * * * run\n0 7 * * * new\n');
-    await cli.text('import', 'crontab', edited, '--prune', '--yes');
+    await cli.text('import', 'crontab', edited, '--label', 'a', '--prune', '--yes');
     expect(await idsOf(queue)).toEqual(expect.arrayContaining(before));
+  });
+
+  test('a source without a label prunes nothing: another file may have its name', async ({ task }) => {
+    const { cli, queue } = setUp(task, 'crontab');
+    await cli.text('import', 'crontab', cli.file('root', '0 5 * * * theirs\n'), '--yes');
+    const mine = cli.file('root', '0 6 * * * mine\n');
+    const { code, stderr } = await cli.run('import', 'crontab', mine, '--prune', '--yes');
+    expect([code, stderr]).toEqual([2, expect.stringContaining('prune needs --label')]);
+    expect(await idsOf(queue)).toEqual([expect.stringMatching(/^theirs-/)]);
   });
 
   test('standard input and a file of another name need a label to be known again', async ({ task }) => {
@@ -194,15 +203,17 @@ not translated
     expect(stdout).toContain('0 to add, 0 to change, 0 unchanged, 2 refused');
   });
 
-  test('a one-time job that has the id is a failure of that line alone', async ({ task }) => {
+  test('a one-time job that has the id has that line refused, before anything is written', async ({
+    task,
+  }) => {
     const { cli, queue } = setUp(task, 'crontab');
     const file = cli.file('t', '0 5 * * * one\n0 6 * * * two\n');
     const foreseen = await cli.json<{ schedules: { id: string }[] }>('import', 'crontab', file, '--dry-run');
     await queue.add('x', {}, { jobId: `${foreseen.schedules[0]?.id}`, delay: HOUR });
     const { code, stdout } = await cli.run('import', 'crontab', file, '--yes');
-    expect(code).toBe(1);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/refused\n {2}! t:1 .*\n.*has the id/);
     expect(stdout).toContain('applied 1 changes');
-    expect(stdout).toMatch(/failed\n {2}! t:1 .*\n.*has the id/);
     expect(await idsOf(queue)).toEqual([foreseen.schedules[1]?.id]);
   });
 });
@@ -344,7 +355,7 @@ test('import expressions tells of names that are gone', async ({ task }) => {
   const less = cli.file('f', 'a = 0 0 25 * * ?\n');
   const { stderr } = await cli.run('import', 'expressions', less, ...args);
   expect(stderr).toContain('1 schedules of earlier imports are gone from the source and still stand: b;');
-  await cli.run('import', 'expressions', less, ...args, '--prune');
+  await cli.run('import', 'expressions', less, ...args, '--label', 'f', '--prune');
   expect(await idsOf(queue)).toEqual(['a']);
 });
 

@@ -57,6 +57,17 @@ describe('a job exists exactly if its transaction commits', () => {
     await expectHealthy(spine);
   });
 
+  test('a database that Redis refuses is no fault of a row: it waits', async ({ task }) => {
+    const redis = await startRedis();
+    const client = await postgresClient(postgres);
+    const id = await outbox.add(client, 'q', 'send', {}, { jobId: 'waits' });
+    const relay = await relayOf(await spineOf(task), { redis: `${redis.url}/99` });
+    await eventually(() => String(relay.report().trouble).includes('Redis refuses the database 99'));
+    expect(relay.report()).toMatchObject({ setAside: 0, sent: 0, ready: false });
+    expect((await client.query('SELECT id FROM carillon_outbox')).rows).toHaveLength(1);
+    expect(id).toBe('waits');
+  });
+
   test('a deadline that passed while no relay worked ends the job as expired; the row is not set aside', async ({
     task,
   }) => {
