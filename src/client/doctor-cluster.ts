@@ -1,5 +1,5 @@
 import { BUCKETS } from '../domain/buckets.js';
-import { type FenceParts, parseFence, standingOf } from '../domain/fence.js';
+import { parseFence, standingOf } from '../domain/fence.js';
 import type { DoctorContext } from './doctor-context.js';
 import type { Problem } from './doctor-finding.js';
 
@@ -76,30 +76,25 @@ export function judgeTerms(look: ClusterLook, pending: number): Problem[] {
 }
 
 /** Every bucket's fence is its leader's (I5). Pure. */
-export function judgeClusterFences(
-  { epoch, terms }: ClusterLook,
-  fences: Readonly<Record<string, string>>,
-): Problem[] {
-  const problems: Problem[] = [];
-  for (const { partition, first, last, instanceId, token } of terms) {
-    const mine: FenceParts = {
-      number: epoch?.number ?? 0,
-      epochId: epoch?.id ?? '',
-      token,
-      holder: instanceId,
-    };
+export function judgeClusterFences(look: ClusterLook, fences: Readonly<Record<string, string>>): Problem[] {
+  const epoch = { number: look.epoch?.number ?? 0, epochId: look.epoch?.id ?? '' };
+  // Whoever leads such buckets gives them back at once: they are told of whether or not somebody does just now.
+  const isForeign = (bucket: number) =>
+    standingOf(fences[bucket], { ...epoch, token: 0, holder: '' }) === 'other epoch';
+  const problems = foreignFences(isForeign, fences);
+  for (const { partition, first, last, instanceId, token } of look.terms) {
     const wrong = new Map<string, number[]>();
     for (let bucket = first; bucket <= last; bucket++) {
-      const standing = standingOf(fences[bucket], mine);
-      if (standing !== 'held') wrong.set(standing, [...(wrong.get(standing) ?? []), bucket]);
+      const standing = standingOf(fences[bucket], { ...epoch, token, holder: instanceId });
+      if (standing === 'held' || isForeign(bucket)) continue;
+      wrong.set(standing, [...(wrong.get(standing) ?? []), bucket]);
     }
     for (const [standing, buckets] of wrong) {
       const example = fences[buckets[0] as number] ?? 'missing';
       const what = {
         below: `not raised to the token of ${instanceId}, ${token}`,
         above: `above the token of ${instanceId}, ${token}: etcd is behind them`,
-        'other epoch': 'of another epoch than etcd’s: etcd was rebuilt or restored',
-      }[standing as 'below' | 'above' | 'other epoch'];
+      }[standing as 'below' | 'above'];
       problems.push({
         check: 'fence',
         severity: 'error',
@@ -109,6 +104,19 @@ export function judgeClusterFences(
     }
   }
   return problems;
+}
+
+function foreignFences(
+  isForeign: (bucket: number) => boolean,
+  fences: Readonly<Record<string, string>>,
+): Problem[] {
+  const buckets = Array.from({ length: BUCKETS }, (_, bucket) => bucket).filter(isForeign);
+  const [example] = buckets;
+  if (example === undefined) return [];
+  const detail =
+    `the fences of ${buckets.length} bucket(s) are of another epoch than etcd’s: etcd was rebuilt or restored ` +
+    `(${fences[example]})`;
+  return [{ check: 'fence', severity: 'error', subject: `buckets ${rangesOf(isForeign)}`, detail }];
 }
 
 /** What instances tell of themselves: one configuration, one version, and all of them fit. Pure. */

@@ -28,6 +28,9 @@ interface Row {
   pending: number;
 }
 
+/** For states that come and go while a process of the command line starts. */
+const PATIENT = { timeout: 50_000, every: 0 };
+
 /** A namespace that schedulers of this process share by etcd, and the command line in front of it. */
 class Town {
   readonly cli: InProcessCli;
@@ -353,9 +356,9 @@ describe('doctor --etcd', { timeout: 90_000 }, () => {
           detail: expect.stringContaining('of another epoch'),
         }),
       );
-    });
+    }, PATIENT);
     // Whoever is refused gives it back, and it is taken and refused again.
-    await eventually(async () => expect((await town.partitions())[0]?.state).toBe('refused'));
+    await eventually(async () => expect((await town.partitions())[0]?.state).toBe('refused'), PATIENT);
 
     await town.spine.submit('q', [aJob('later', { time: Date.now() + 3_600_000 })]);
     await Promise.all([east.scheduler.stop(), west.scheduler.stop()]);
@@ -369,5 +372,5 @@ describe('doctor --etcd', { timeout: 90_000 }, () => {
       }),
     );
     expect((await town.partitions()).map(({ state }) => state)).toEqual(Array(8).fill('leaderless'));
-  });
+  }, 120_000);
 });

@@ -56,20 +56,43 @@ describe('judgeTerms', () => {
 describe('judgeClusterFences', () => {
   test('every fence is its leader’s', () => expect(judgeClusterFences(look(), fences())).toEqual([]));
 
-  test.each([
-    ['1|deadbeef|6|z', 'not raised to the token of a, 7'],
-    ['1|deadbeef|8|z', 'above the token of a, 7: etcd is behind them'],
-    ['1|cafecafe|1|z', 'of another epoch than etcd’s: etcd was rebuilt or restored'],
-    ['2|cafecafe|1|z', 'of another epoch than etcd’s: etcd was rebuilt or restored'],
-  ])('%s', (text, what) => {
-    expect(judgeClusterFences(look(), fences({ 3: text, 4: text }))).toEqual([
+  function found(subject: string, what: string, text: string) {
+    return [
       {
         check: 'fence',
         severity: 'error',
-        subject: 'partition 0 of 2',
+        subject,
         detail: `the fences of 2 bucket(s) are ${what} (${text})`,
       },
+    ];
+  }
+
+  test.each([
+    ['1|deadbeef|6|z', 'not raised to the token of a, 7'],
+    ['1|deadbeef|8|z', 'above the token of a, 7: etcd is behind them'],
+  ])('%s', (text, what) => {
+    expect(judgeClusterFences(look(), fences({ 3: text, 4: text }))).toEqual(
+      found('partition 0 of 2', what, text),
+    );
+  });
+
+  test.each(['1|cafecafe|1|z', '2|cafecafe|1|z'])(
+    'another epoch, %s, whether or not the partition is led just now',
+    (text) => {
+      const what = 'of another epoch than etcd’s: etcd was rebuilt or restored';
+      for (const terms of [look().terms, look().terms.slice(1), []]) {
+        expect(judgeClusterFences(look({ terms }), fences({ 3: text, 4: text }))).toEqual(
+          found('buckets 3-4', what, text),
+        );
+      }
+    },
+  );
+
+  test('an etcd that has no epoch yet vouches for no fence', () => {
+    expect(judgeClusterFences(look({ epoch: undefined, terms: [] }), fences())).toMatchObject([
+      { subject: 'buckets 0-255' },
     ]);
+    expect(judgeClusterFences(look({ epoch: undefined, terms: [] }), {})).toEqual([]);
   });
 });
 
