@@ -6,7 +6,7 @@ import { ProblemsError, refuseArgument } from './failure.js';
 import { refuseFollowed } from './followed-schedules.js';
 import { offered } from './import.js';
 import { readSource } from './import-sources.js';
-import { APPLIED, keepMarks } from './marks.js';
+import { APPLIED, keepMarks, markOfName } from './marks.js';
 import { type OfferFlags, offerChanges } from './offer-changes.js';
 import { remark } from './output.js';
 import type { ScheduleFile } from './schedule-file.js';
@@ -15,7 +15,7 @@ import { type Settings, settingsOf } from './settings.js';
 const EXAMPLES = `
 Examples:
   carillon apply -f schedules.yaml --dry-run
-  carillon apply -f schedules.yaml --label billing --prune --yes
+  carillon apply -f schedules.yaml --prune --yes
   carillon apply -f billing.yaml -f reports.yaml --yes
   carillon export | carillon --prefix staging apply -f - --yes`;
 
@@ -27,6 +27,18 @@ interface Flags extends OfferFlags {
 
 type Place = { readonly queue: string; readonly id: string };
 
+/** A file, with the mark of what it creates. */
+interface MarkedFile extends ScheduleFile {
+  readonly mark: string | undefined;
+}
+
+/** What files created and hold no more. */
+interface Orphans {
+  readonly theirs: Place[];
+  /** In queues that a file without a label does not name: a file of the same name may have created them. */
+  readonly strange: Place[];
+}
+
 /** Schedules as files say: `carillon apply`. */
 export function addApply(program: Command): void {
   offered(program.command('apply'))
@@ -36,8 +48,11 @@ export function addApply(program: Command): void {
       'a file; - is standard input; may be given again',
       (value, known) => [...((known as string[] | undefined) ?? []), value],
     )
-    .option('--label <text>', 'names the files for --prune, where they do not say label: themselves')
-    .option('--prune', 'delete what earlier applies of the label created and the files hold no more')
+    .option(
+      '--label <text>',
+      'whose the schedules are, for --prune, where the files do not say label: themselves; else their names tell',
+    )
+    .option('--prune', 'delete what earlier applies of the files created and they hold no more')
     .addHelpText('after', EXAMPLES)
     .action(apply);
 }
@@ -51,20 +66,26 @@ async function apply(flags: Flags, command: Command): Promise<void> {
   const changes = await compareEntries(settings, entries, (wanted, existing, { mark }) =>
     keepMarks(mark, wanted, existing),
   );
-  const marks = new Set(files.flatMap(({ label }) => (label === undefined ? [] : APPLIED + label)));
-  const orphans = await findOrphans(settings, marks, entries);
-  const deleted = flags.prune ? orphans : [];
+  const { theirs, strange } = await findOrphans(settings, files, entries);
+  const deleted = flags.prune ? theirs : [];
   const gone = new Set(deleted.map(({ queue, id }) => identityOf(queue, id)));
   const refused = [...changes.refused, ...(await refuseFollowed(settings, entries, gone))];
   if (refused.length > 0) throw new ProblemsError(refused.map(problemOf), refused[0]?.code);
-  if (!flags.prune && orphans.length > 0) {
-    remark(`${orphans.length} schedules of earlier applies are in no file any more; --prune deletes them`);
+  if (!flags.prune && theirs.length > 0) {
+    remark(`${theirs.length} schedules of earlier applies are in no file any more; --prune deletes them`);
+  }
+  if (strange.length > 0) {
+    const queues = [...new Set(strange.map(({ queue }) => queue))].join(', ');
+    remark(
+      `${strange.length} schedules that a file of this name created stand in queues that it does not name (${queues}), and are ` +
+        `left; where they are its own, name the queue, as in '${strange[0]?.queue}: {}'`,
+    );
   }
   await offerChanges(settings, { ...changes, deleted }, flags);
 }
 
-/** Every file with the mark of what it creates. */
-async function readFiles({ file: paths, label, prune = false }: Flags): Promise<ScheduleFile[]> {
+/** Every file with the mark of what it creates: its label, or else its name. */
+async function readFiles({ file: paths, label, prune = false }: Flags): Promise<MarkedFile[]> {
   const { checkLabel, readScheduleFile } = await import('./schedule-file.js');
   const given = label === undefined ? undefined : checkLabel(label);
   return paths.map((path) => {
@@ -75,16 +96,17 @@ async function readFiles({ file: paths, label, prune = false }: Flags): Promise<
     if (given !== undefined && own !== given) {
       refuseArgument('label', given, `is another one than that of ${name}`, 'Say the label once.');
     }
-    if (prune && own === undefined && file.problems.length === 0) {
+    const named = isInput ? undefined : markOfName(name);
+    const mark = own === undefined ? named : APPLIED + own;
+    if (prune && mark === undefined && file.problems.length === 0) {
       refuseArgument(
         'prune',
         true,
-        `needs a label: by the name of ${name} nobody tells whose schedules it may delete`,
+        `needs a label: ${name} does not tell whose schedules it may delete`,
         'Write label: and a name that no other file has at its head, or give --label.',
       );
     }
-    const mark = own === undefined ? undefined : APPLIED + own;
-    return { ...file, label: own, entries: file.entries.map((entry) => ({ ...entry, mark })) };
+    return { ...file, label: own, mark, entries: file.entries.map((entry) => ({ ...entry, mark })) };
   });
 }
 
@@ -92,24 +114,27 @@ function problemOf({ source, text, reason }: { source: string; text: string; rea
   return `${source}: ${text}: ${reason}`;
 }
 
-/** What applies of these marks created and the files hold no more. */
 async function findOrphans(
   settings: Settings,
-  marks: ReadonlySet<string>,
+  files: readonly MarkedFile[],
   entries: readonly WantedEntry[],
-): Promise<Place[]> {
-  if (marks.size === 0 || !(await namespaceIsThere(settings))) return [];
+): Promise<Orphans> {
+  const orphans: Orphans = { theirs: [], strange: [] };
+  const marked = files.filter(({ mark }) => mark !== undefined);
+  if (marked.length === 0 || !(await namespaceIsThere(settings))) return orphans;
   const known = new Set(entries.map(({ queue, wanted }) => identityOf(queue, wanted.id)));
-  const orphans: Place[] = [];
   const queues = await withAdmin(settings, (admin) => admin.queues());
   for (const { name, schedules } of queues) {
     if (schedules === 0) continue;
     await withQueue(settings, name, async (q) => {
       for await (const { id, definition } of q.schedules.list()) {
-        const isOurs = definition.tags?.some((tag) => marks.has(tag)) ?? false;
-        if (isOurs && !known.has(identityOf(name, id))) orphans.push({ queue: name, id });
+        const makers = marked.filter(({ mark = '' }) => definition.tags?.includes(mark));
+        if (makers.length === 0 || known.has(identityOf(name, id))) continue;
+        const isTheirs = makers.some(({ label, queues }) => label !== undefined || queues.has(name));
+        orphans[isTheirs ? 'theirs' : 'strange'].push({ queue: name, id });
       }
     });
   }
-  return orphans.sort((a, b) => (identityOf(a.queue, a.id) < identityOf(b.queue, b.id) ? -1 : 1));
+  orphans.theirs.sort((a, b) => (identityOf(a.queue, a.id) < identityOf(b.queue, b.id) ? -1 : 1));
+  return orphans;
 }

@@ -19,6 +19,8 @@ import { YAML_OPTIONS, yamlValue } from './yaml-value.js';
 export interface ScheduleFile {
   /** Names the file in the tags of what it created; undefined where it says none. */
   readonly label: string | undefined;
+  /** The queues that it names, also those without a schedule. */
+  readonly queues: ReadonlySet<string>;
   readonly entries: readonly WantedEntry[];
   /** `schedules.yaml:12: what is wrong`, in the order of the file. */
   readonly problems: readonly string[];
@@ -53,6 +55,7 @@ export function readScheduleFile(name: string, text: string): ScheduleFile {
 }
 
 class Reader {
+  readonly #queues = new Set<string>();
   readonly #entries: WantedEntry[] = [];
   readonly #problems: { line: number; text: string }[] = [];
   #label: string | undefined;
@@ -67,6 +70,7 @@ class Reader {
     const problems = [...this.#problems].sort((a, b) => a.line - b.line);
     return {
       label: this.#label,
+      queues: this.#queues,
       entries: this.#entries,
       problems: problems.map(({ line, text }) => `${this.name}:${line}: ${text}`),
     };
@@ -90,6 +94,7 @@ class Reader {
     const path = ['queues', queue];
     this.#within(path, () => {
       checkQueueName(queue);
+      this.#queues.add(queue);
       const byId = fieldsOf(schedules ?? {}, queue, 'write each schedule by its id');
       for (const [id, schedule] of Object.entries(byId)) {
         this.#within([...path, id], () => this.#readSchedule(queue, id, schedule));

@@ -34,12 +34,44 @@ describe('prune', () => {
     const file = (queue: string, id: string, head = '') =>
       cli.file('s.yaml', `${head}queues:\n  ${queue}:\n    ${id}: { ${HOURLY} }\n`);
     await cli.text('apply', '-f', file('ap', 'one'), '--yes');
-    const { exit, stderr } = await refusal(cli, '-f', file('other', 'two'), '--prune');
-    expect([exit, stderr]).toEqual([2, expect.stringMatching(/prune needs a label: .*Write label: /)]);
-    expect(await idsOf(queues[1] as Queue)).toEqual([]);
+    const { code, stderr } = await cli.run('apply', '-f', file('other', 'two'), '--prune', '--yes');
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringMatching(/1 schedules .*does not name \(ap\).*'ap: \{\}'/),
+    ]);
+    expect([await idsOf(queues[0]), await idsOf(queues[1] as Queue)]).toEqual([['one'], ['two']]);
     // Not even when one of them takes the name of the other's file for its label.
     await cli.text('apply', '-f', file('other', 'two', 'label: s\n'), '--prune', '--yes');
     expect(await idsOf(queues[0])).toEqual(['one']);
+  });
+
+  test('without a label, what a file of the name created in the queues that it names', async ({ task }) => {
+    const { cli, queues } = setUp(task, 'a', 'b');
+    const file = (text: string) => cli.file('s.yaml', `queues:\n${text}`);
+    const both = `  a: { one: { ${HOURLY} }, two: { ${HOURLY} } }\n  b: { three: { ${HOURLY} } }\n`;
+    await queues[0].schedules.upsert('by-hand', { every: '1h', missed: 'skip' });
+    await cli.text('apply', '-f', file(both), '--yes');
+    await cli.text('apply', '-f', file(`  a: { one: { ${HOURLY} } }\n`), '--prune', '--yes');
+    expect([await idsOf(queues[0]), await idsOf(queues[1] as Queue)]).toEqual([
+      ['by-hand', 'one'],
+      ['three'],
+    ]);
+    await cli.text('apply', '-f', file('  a: {}\n  b:\n'), '--prune', '--yes');
+    expect([await idsOf(queues[0]), await idsOf(queues[1] as Queue)]).toEqual([['by-hand'], []]);
+    const unnamed = await refusal(cli, '-f', cli.file('my jobs.yaml', 'queues: {}\n'), '--prune');
+    expect([unnamed.exit, unnamed.stderr]).toEqual([
+      2,
+      expect.stringMatching(/prune needs a label: .*Write label: /),
+    ]);
+  });
+
+  test('a label that a file gets later has what stands in it by then', async ({ task }) => {
+    const { cli, queues } = setUp(task, 'a', 'b');
+    const both = `queues:\n  a: { one: { ${HOURLY} } }\n  b: { two: { ${HOURLY} } }\n`;
+    await cli.text('apply', '-f', cli.file('s.yaml', both), '--yes');
+    await cli.text('apply', '-f', cli.file('s.yaml', `label: web\n${both}`), '--yes');
+    await cli.text('apply', '-f', cli.file('s.yaml', 'label: web\nqueues: {}\n'), '--prune', '--yes');
+    expect([await idsOf(queues[0]), await idsOf(queues[1] as Queue)]).toEqual([[], []]);
   });
 
   test('the label may be said beside the file, and not twice', async ({ task }) => {
