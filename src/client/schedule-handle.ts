@@ -187,8 +187,8 @@ export class ScheduleHandle<Data = unknown, Name extends string = string, Opts =
 
   /**
    * Runs ticks of the past. One that ran before, as far as the ledger or BullMQ remembers, is left out, also when it was
-   * a rerun, and so are those that the schedule has yet to judge by itself. One that is older than the ledger (`keepRuns`) and whose job BullMQ has
-   * removed nobody remembers: it runs again.
+   * a rerun, and so are those that the schedule has yet to judge by itself. One that is older than the ledger
+   * (`keepRuns`) and whose job BullMQ has removed nobody remembers: it runs again.
    * @param range both ends included. A `to` of up to a second after Redis' time counts as now: hosts' clocks differ.
    * @returns the ticks that run, in order; for a request that is sent again, all of the span.
    * @throws CarillonError NOT_FOUND, INVALID_OPTION for more than 1,000 ticks, QUOTA when 1,000 runs wait

@@ -79,6 +79,20 @@ export const DAY_OF_WEEK: CronField = {
   names: named(WEEKDAYS, 0),
   frame: ['0 0 0 * *', ''],
 };
+/** Those of an expression of five fields, in order. */
+export const FIVE_FIELDS: readonly CronField[] = [MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK];
+/** Those of one that begins with seconds. */
+export const SIX_FIELDS: readonly CronField[] = [SECOND, ...FIVE_FIELDS];
+/** The nicknames of crond, which Kubernetes and Spring took over; all three know them in lower case only. */
+export const CROND_NICKNAMES: ReadonlySet<string> = new Set([
+  '@yearly',
+  '@annually',
+  '@monthly',
+  '@weekly',
+  '@daily',
+  '@midnight',
+  '@hourly',
+]);
 
 const ITEM = /^(?:\*|([0-9A-Z]+)(?:-([0-9A-Z]+))?)(?:\/([0-9A-Z]+))?$/;
 

@@ -1,8 +1,4 @@
-import { type CronField, DAY_OF_MONTH, DAY_OF_WEEK, HOUR, MINUTE, MONTH } from './cron-fields.js';
-
-/** The nicknames of crontab files; crond knows them in lower case only. */
-const NICKNAMES = new Set(['@yearly', '@annually', '@monthly', '@weekly', '@daily', '@midnight', '@hourly']);
-const FIELDS = [MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK];
+import { CROND_NICKNAMES, type CronField, DAY_OF_WEEK, FIVE_FIELDS } from './cron-fields.js';
 
 /**
  * Why crond would not take these fields; undefined if it would. A line that crond refuses has never run, and the
@@ -13,9 +9,9 @@ export function crondRefusal(fields: readonly string[]): string | undefined {
   const [first = ''] = fields;
   if (first.startsWith('@')) {
     if (first === '@reboot') return 'start-up event, no clock time';
-    return NICKNAMES.has(first) ? undefined : 'unknown nickname (names are lower case)';
+    return CROND_NICKNAMES.has(first) ? undefined : 'unknown nickname (names are lower case)';
   }
-  for (const [i, field] of FIELDS.entries()) {
+  for (const [i, field] of FIVE_FIELDS.entries()) {
     for (const item of (fields[i] ?? '').split(',')) {
       const problem = itemProblem(field, item);
       if (problem !== undefined) return `${field.label}: ${problem}`;

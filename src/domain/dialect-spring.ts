@@ -1,4 +1,4 @@
-import { DAY_OF_MONTH, DAY_OF_WEEK, HOUR, MINUTE, MONTH, SECOND } from './cron-fields.js';
+import { CROND_NICKNAMES, SIX_FIELDS } from './cron-fields.js';
 import { type CronSource, refuseCron } from './cron-refusal.js';
 import {
   anyDay,
@@ -8,9 +8,6 @@ import {
   refuseReversed,
   splitFields,
 } from './dialect-fields.js';
-
-const MACROS = new Set(['@yearly', '@annually', '@monthly', '@weekly', '@daily', '@midnight', '@hourly']);
-const FIELDS = [SECOND, MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK];
 
 /**
  * Spring's CronExpression: second minute hour day-of-month month day-of-week, or a macro. Weekdays count as in plain
@@ -24,8 +21,8 @@ export function springTiming(source: CronSource): DialectTiming {
   }
   if (text.startsWith('@')) {
     const macro = text.toLowerCase();
-    if (MACROS.has(macro)) return { timing: { cron: macro } };
-    throw refuseCron(source, 'is no macro of Spring', `write one of ${[...MACROS].join(', ')}`);
+    if (CROND_NICKNAMES.has(macro)) return { timing: { cron: macro } };
+    throw refuseCron(source, 'is no macro of Spring', `write one of ${[...CROND_NICKNAMES].join(', ')}`);
   }
   const fields = splitFields(source, text);
   if (fields.length !== 6) {
@@ -37,7 +34,7 @@ export function springTiming(source: CronSource): DialectTiming {
     );
   }
   refuseOurs(fields, source, 'Spring');
-  for (const [i, field] of FIELDS.entries()) refuseReversed(field, fields[i] ?? '', source, 'Spring');
+  for (const [i, field] of SIX_FIELDS.entries()) refuseReversed(field, fields[i] ?? '', source, 'Spring');
   const [second = '', minute = '', hour = '', dayOfMonth = '', month = '', days = ''] = fields;
   const workday = dayOfMonth.split(',').find((item) => /^L-\d+W$/.test(item));
   if (workday !== undefined) {

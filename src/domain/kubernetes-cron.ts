@@ -1,4 +1,4 @@
-import { type CronField, DAY_OF_MONTH, DAY_OF_WEEK, HOUR, MINUTE, MONTH } from './cron-fields.js';
+import { CROND_NICKNAMES, type CronField, FIVE_FIELDS } from './cron-fields.js';
 import { formatDuration } from './durations.js';
 import { narrowWideSteps } from './wide-steps.js';
 
@@ -10,9 +10,6 @@ export type KubernetesSchedule =
       readonly warnings: readonly string[];
     };
 
-/** Kubernetes knows them in lower case only. */
-const NICKNAMES = new Set(['@yearly', '@annually', '@monthly', '@weekly', '@daily', '@midnight', '@hourly']);
-const FIELDS = [MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK];
 const UNIT_MS: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
 
 /** Reads `spec.schedule` as the library does that Kubernetes uses: five fields, a nickname, or `@every`. */
@@ -22,7 +19,7 @@ export function kubernetesSchedule(text: string): KubernetesSchedule {
   }
   if (text.startsWith('@every ')) return intervalOf(text.slice('@every '.length));
   if (text.startsWith('@')) {
-    return NICKNAMES.has(text)
+    return CROND_NICKNAMES.has(text)
       ? { timing: { cron: text }, warnings: [] }
       : { refused: `${text} is no nickname of Kubernetes (they are lower case)` };
   }
@@ -31,7 +28,7 @@ export function kubernetesSchedule(text: string): KubernetesSchedule {
   if (fields.length !== 5) {
     return { refused: `${fields.length} fields, and Kubernetes takes five (minute to day of week)` };
   }
-  for (const [i, field] of FIELDS.entries()) {
+  for (const [i, field] of FIVE_FIELDS.entries()) {
     const problem = fieldProblem(field, fields[i] ?? '');
     if (problem !== undefined) return { refused: `${field.label}: ${problem}` };
   }

@@ -1,13 +1,4 @@
-import {
-  type CronField,
-  DAY_OF_MONTH,
-  DAY_OF_WEEK,
-  HOUR,
-  MINUTE,
-  MONTH,
-  SECOND,
-  WEEKDAYS,
-} from './cron-fields.js';
+import { type CronField, DAY_OF_WEEK, SIX_FIELDS, WEEKDAYS } from './cron-fields.js';
 
 /** Fields without steps that lead beyond their range, and what to tell of those that had them. */
 export interface NarrowedSteps {
@@ -15,7 +6,6 @@ export interface NarrowedSteps {
   readonly warnings: readonly string[];
 }
 
-const FIELDS = [SECOND, MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK];
 const STEPPED = /^(?:[*?]|([0-9A-Z]+)(?:-([0-9A-Z]+))?)\/(\d+)$/i;
 
 /**
@@ -27,7 +17,7 @@ const STEPPED = /^(?:[*?]|([0-9A-Z]+)(?:-([0-9A-Z]+))?)\/(\d+)$/i;
 export function narrowWideSteps(fields: readonly string[], whose: string, lastWeekday: 6 | 7): NarrowedSteps {
   if (fields.length !== 5 && fields.length !== 6) return { fields, warnings: [] };
   const warnings: string[] = [];
-  const narrowed = FIELDS.slice(-fields.length).map((field, i) => {
+  const narrowed = SIX_FIELDS.slice(-fields.length).map((field, i) => {
     const narrow = (item: string) => {
       const value = onlyValue(field, item, lastWeekday);
       if (value === undefined) return item;
