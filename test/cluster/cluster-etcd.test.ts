@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect } from 'vitest';
 import { resolveEtcdOptions } from '../../src/config/etcd-options.js';
 import { adoptFences } from '../../src/coordination/adopt-fences.js';
 import { EtcdEpoch } from '../../src/coordination/etcd/epoch.js';
@@ -11,9 +11,9 @@ import { EtcdKeys } from '../../src/coordination/etcd/etcd-keys.js';
 import { FenceStore } from '../../src/redis/fence-store.js';
 import type { EtcdMember } from '../../src/support/etcd-process.js';
 import { ownFolder } from '../support/child-guard.js';
-import { fileEnds } from '../support/cleanup.js';
-import { Cluster, expectWithin, SPARE } from '../support/cluster.js';
+import { expectWithin, SPARE } from '../support/cluster.js';
 import { type Fleet, TTL } from '../support/cluster-fleet.js';
+import { cluster, fault } from '../support/cluster-of-file.js';
 import { eventually } from '../support/eventually.js';
 
 const LONG = process.env.CARILLON_LONG === '1';
@@ -21,18 +21,10 @@ const LONG = process.env.CARILLON_LONG === '1';
 const OUTAGES = LONG ? [8000, 30_000, 180_000] : [8000];
 
 /** Faults of etcd, one after the other over one load, each judged at its end by `Cluster.undergoes`. */
-let cluster: Cluster;
 let members: readonly EtcdMember[];
-beforeAll(async () => {
-  cluster = await Cluster.start();
+beforeAll(() => {
   members = cluster.etcd.members;
-}, 90_000);
-// Its connections must be gone when the file's leaks are looked for.
-afterAll(fileEnds);
-
-function fault(name: string, act: () => Promise<void>, timeout = 120_000): void {
-  test(name, () => cluster.undergoes(act), timeout);
-}
+});
 
 /** The longest that a job waited while `act` was done, in any fleet. */
 async function worstLagDuring(act: () => Promise<void>): Promise<number> {

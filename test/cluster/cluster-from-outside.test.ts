@@ -2,26 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { readScript } from '../../src/redis/script-source.js';
 import { ownFolder } from '../support/child-guard.js';
-import { fileEnds } from '../support/cleanup.js';
-import { Cluster, expectWithin } from '../support/cluster.js';
+import { expectWithin } from '../support/cluster.js';
 import { type Fleet, TTL } from '../support/cluster-fleet.js';
+import { cluster, fault } from '../support/cluster-of-file.js';
 import { eventually } from '../support/eventually.js';
 
 /** Faults as in cluster-instances, that come from outside: late calls, hands in the stores, all at once, clocks. */
-let cluster: Cluster;
-beforeAll(async () => {
-  cluster = await Cluster.start();
-}, 90_000);
-// Its connections must be gone when the file's leaks are looked for.
-afterAll(fileEnds);
-
-function fault(name: string, act: () => Promise<void>): void {
-  test(name, () => cluster.undergoes(act), 120_000);
-}
-
 /** How a pop begins on the wire, with the fence check or without. */
 const POP = new RegExp(
   (['on', 'off'] as const)

@@ -1,24 +1,13 @@
-import { afterAll, beforeAll, describe, test } from 'vitest';
-import { fileEnds } from '../support/cleanup.js';
-import { Cluster, expectWithin } from '../support/cluster.js';
+import { describe } from 'vitest';
+import { expectWithin } from '../support/cluster.js';
 import { TTL } from '../support/cluster-fleet.js';
+import { cluster, fault } from '../support/cluster-of-file.js';
 import { eventually } from '../support/eventually.js';
 
 /**
  * Faults of scheduler processes, one after the other over one load: what each leaves behind is judged at its end by
  * `Cluster.undergoes`. All of them meet two fleets at once, one with the fence check and one without.
  */
-let cluster: Cluster;
-beforeAll(async () => {
-  cluster = await Cluster.start();
-}, 90_000);
-// Its connections must be gone when the file's leaks are looked for.
-afterAll(fileEnds);
-
-function fault(name: string, act: () => Promise<void>): void {
-  test(name, () => cluster.undergoes(act), 120_000);
-}
-
 describe('I1 I2 I3 I5 a leader that dies, sleeps or is cut off', () => {
   fault('kill -9: the others take over within TTL + 3 s, and dispatch all the while', async () => {
     const from = await cluster.now();

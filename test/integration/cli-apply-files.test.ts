@@ -1,26 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { Queue } from '../../src/index.js';
-import { onCleanup } from '../support/cleanup.js';
-import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
-import { InProcessCli } from './cli-in-process.js';
+import type { Queue } from '../../src/index.js';
+import { cliAndQueues, type InProcessCli, idsOf } from './cli-in-process.js';
 
 const HOURLY = 'every: 1h, missed: skip';
-
-function setUp(task: { name: string }, ...queues: string[]) {
-  const cli = new InProcessCli(namespaceFor(task));
-  const opened = queues.map((name) => {
-    const queue = new Queue(name, { connection: sharedRedisUrl(), prefix: cli.prefix });
-    onCleanup(`queue ${name}`, () => queue.close());
-    return queue;
-  });
-  return { cli, queues: opened as [Queue, ...Queue[]] };
-}
-
-async function idsOf(queue: Queue): Promise<string[]> {
-  const ids: string[] = [];
-  for await (const { id } of queue.schedules.list()) ids.push(id);
-  return ids.sort();
-}
 
 /** What a refused apply says, for programs and for people. */
 async function refusal(cli: InProcessCli, ...args: string[]) {
@@ -30,7 +12,7 @@ async function refusal(cli: InProcessCli, ...args: string[]) {
 
 describe('prune', () => {
   test('two files of one name do not delete each other’s schedules', async ({ task }) => {
-    const { cli, queues } = setUp(task, 'ap', 'other');
+    const { cli, queues } = cliAndQueues(task, 'ap', 'other');
     const file = (queue: string, id: string, head = '') =>
       cli.file('s.yaml', `${head}queues:\n  ${queue}:\n    ${id}: { ${HOURLY} }\n`);
     await cli.text('apply', '-f', file('ap', 'one'), '--yes');
@@ -46,7 +28,7 @@ describe('prune', () => {
   });
 
   test('without a label, what a file of the name created in the queues that it names', async ({ task }) => {
-    const { cli, queues } = setUp(task, 'a', 'b');
+    const { cli, queues } = cliAndQueues(task, 'a', 'b');
     const file = (text: string) => cli.file('s.yaml', `queues:\n${text}`);
     const both = `  a: { one: { ${HOURLY} }, two: { ${HOURLY} } }\n  b: { three: { ${HOURLY} } }\n`;
     await queues[0].schedules.upsert('by-hand', { every: '1h', missed: 'skip' });
@@ -66,7 +48,7 @@ describe('prune', () => {
   });
 
   test('a label that a file gets later has what stands in it by then', async ({ task }) => {
-    const { cli, queues } = setUp(task, 'a', 'b');
+    const { cli, queues } = cliAndQueues(task, 'a', 'b');
     const both = `queues:\n  a: { one: { ${HOURLY} } }\n  b: { two: { ${HOURLY} } }\n`;
     await cli.text('apply', '-f', cli.file('s.yaml', both), '--yes');
     await cli.text('apply', '-f', cli.file('s.yaml', `label: web\n${both}`), '--yes');
@@ -75,7 +57,7 @@ describe('prune', () => {
   });
 
   test('the label may be said beside the file, and not twice', async ({ task }) => {
-    const { cli, queues } = setUp(task, 'a');
+    const { cli, queues } = cliAndQueues(task, 'a');
     const file = (id: string, head = '') =>
       cli.file('s.yaml', `${head}queues:\n  a:\n    ${id}: { ${HOURLY} }\n`);
     await cli.text('apply', '-f', file('one'), '--label', 'web', '--yes');
@@ -89,7 +71,7 @@ describe('prune', () => {
 
 describe('several files', () => {
   test('are applied together, each with its own label', async ({ task }) => {
-    const { cli, queues } = setUp(task, 'a');
+    const { cli, queues } = cliAndQueues(task, 'a');
     const file = (label: string, ids: string[]) => {
       const lines = ids.map((id) => `    ${id}: { ${HOURLY} }\n`).join('');
       return cli.file(`${label}.yaml`, `label: ${label}\nqueues:\n  a:\n${lines}`);
@@ -104,7 +86,7 @@ describe('several files', () => {
   });
 
   test('of which two hold one schedule are refused', async ({ task }) => {
-    const { cli, queues } = setUp(task, 'a');
+    const { cli, queues } = cliAndQueues(task, 'a');
     const text = `queues:\n  a:\n    x: { ${HOURLY} }\n`;
     const { exit, error } = await refusal(
       cli,
@@ -119,7 +101,7 @@ describe('several files', () => {
 });
 
 test('every problem stands in the document', async ({ task }) => {
-  const { cli } = setUp(task);
+  const { cli } = cliAndQueues(task);
   const text =
     'queues:\n  a:\n    x: { missed: skip }\n    y: { every: 1h }\n    z: { every: 1h, missed: no }\n';
   const { stderr, error } = await refusal(cli, '-f', cli.file('f.yaml', text));
@@ -131,7 +113,7 @@ describe('after', () => {
   const OTHER = 'after: [{ queue: b, scheduleId: z }]';
 
   test('what is followed is written first, in whatever order and queue it stands', async ({ task }) => {
-    const { cli, queues } = setUp(task, 'a', 'b');
+    const { cli, queues } = cliAndQueues(task, 'a', 'b');
     const text = `queues:\n  a:\n    one: { ${HOURLY}, after: [two] }\n    two: { ${HOURLY}, ${OTHER} }\n  b:\n    z: { ${HOURLY} }\n`;
     expect(await cli.text('apply', '-f', cli.file('f.yaml', text), '--yes')).toContain('applied 3 changes');
     const exported = cli.file('exported.yaml', await cli.text('export'));
@@ -143,7 +125,7 @@ describe('after', () => {
   });
 
   test('one that stands only in Redis may be followed, if it is not to be deleted', async ({ task }) => {
-    const { cli, queues } = setUp(task, 'a');
+    const { cli, queues } = cliAndQueues(task, 'a');
     const file = (lines: string) => cli.file('f.yaml', `label: f\nqueues:\n  a:\n${lines}`);
     await queues[0].schedules.upsert('by-hand', { every: '1h', missed: 'skip' });
     await cli.text(
@@ -166,7 +148,7 @@ describe('after', () => {
     ['by way of one that stands in Redis', `    x: { ${HOURLY}, after: [stored] }\n`],
     ['with itself', `    x: { ${HOURLY}, after: [x] }\n`],
   ])('a cycle %s is one, and nothing is written', async (name, lines) => {
-    const { cli, queues } = setUp({ name: `cycle ${name}` }, 'a');
+    const { cli, queues } = cliAndQueues({ name: `cycle ${name}` }, 'a');
     const [queue] = queues;
     await queue.schedules.upsert('x', { every: '2h', missed: 'skip' });
     await queue.schedules.upsert('stored', { every: '1h', missed: 'skip', after: ['x'] });
@@ -182,7 +164,7 @@ describe('after', () => {
   test('one that is nowhere is told of before anything is written, as is an id of a job', async ({
     task,
   }) => {
-    const { cli, queues } = setUp(task, 'a');
+    const { cli, queues } = cliAndQueues(task, 'a');
     const [queue] = queues;
     const text = `queues:\n  a:\n    free: { ${HOURLY} }\n    x: { ${HOURLY}, after: [nobody] }\n`;
     const unknown = await refusal(cli, '-f', cli.file('f.yaml', text));

@@ -1,32 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { Queue } from '../../src/index.js';
-import { onCleanup } from '../support/cleanup.js';
-import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
+import type { Queue } from '../../src/index.js';
 import { readData } from '../unit/domain/corpus.js';
-import { InProcessCli } from './cli-in-process.js';
+import { cliAndQueues, InProcessCli, idsOf } from './cli-in-process.js';
 
 const EXAMPLE = readFileSync(new URL('../../examples/schedules.yaml', import.meta.url), 'utf8');
 
-function setUp(task: { name: string }, ...queues: string[]) {
-  const cli = new InProcessCli(namespaceFor(task));
-  const opened = queues.map((name) => {
-    const queue = new Queue(name, { connection: sharedRedisUrl(), prefix: cli.prefix });
-    onCleanup(`queue ${name}`, () => queue.close());
-    return queue;
-  });
-  return { cli, queues: opened as [Queue, ...Queue[]] };
-}
-
-async function idsOf(queue: Queue): Promise<string[]> {
-  const ids: string[] = [];
-  for await (const { id } of queue.schedules.list()) ids.push(id);
-  return ids.sort();
-}
-
 describe('apply', () => {
   test('the example: shown, written, and then unchanged', async ({ task }) => {
-    const { cli, queues } = setUp(task, 'reports', 'health');
+    const { cli, queues } = cliAndQueues(task, 'reports', 'health');
     const [reports, health] = queues as [Queue, Queue];
     const file = cli.file('schedules.yaml', EXAMPLE);
     const shown = await cli.text('apply', '-f', file, '--dry-run');
@@ -59,7 +41,7 @@ describe('apply', () => {
   });
 
   test('what never fires is told, while it is new or its times change', async ({ task }) => {
-    const { cli, queues } = setUp(task, 'a');
+    const { cli, queues } = cliAndQueues(task, 'a');
     const over = (year: number) =>
       cli.file(
         's.yaml',
@@ -78,7 +60,7 @@ describe('apply', () => {
   });
 
   test('prune deletes what an earlier apply of the label created, and nothing else', async ({ task }) => {
-    const { cli, queues } = setUp(task, 'a', 'b');
+    const { cli, queues } = cliAndQueues(task, 'a', 'b');
     const [a, b] = queues as [Queue, Queue];
     const schedule = "{ cron: '0 5 * * *', missed: skip }";
     await a.schedules.upsert('by-hand', { cron: '0 5 * * *', missed: 'skip' });
@@ -104,7 +86,7 @@ describe('apply', () => {
   });
 
   test('a label outlives the name of the file', async ({ task }) => {
-    const { cli, queues } = setUp(task, 'a');
+    const { cli, queues } = cliAndQueues(task, 'a');
     const text = (id: string) => `label: web\nqueues:\n  a:\n    ${id}: { every: 1h, missed: skip }\n`;
     await cli.text('apply', '-f', cli.file('one.yaml', text('x')), '--yes');
     await cli.text('apply', '-f', cli.file('two.yaml', text('y')), '--prune', '--yes');
@@ -114,7 +96,7 @@ describe('apply', () => {
   test('what stands is changed option by option; its pause is left alone unless the file says', async ({
     task,
   }) => {
-    const { cli, queues } = setUp(task, 'a');
+    const { cli, queues } = cliAndQueues(task, 'a');
     const handle = queues[0].schedules.get('x');
     const text = (more: string) => `queues:\n  a:\n    x: { cron: '0 5 * * *', missed: skip${more} }\n`;
     await cli.text('apply', '-f', cli.file('f.yaml', text('')), '--yes');
@@ -130,7 +112,7 @@ describe('apply', () => {
 });
 
 test('apply takes several expressions in a dialect', async ({ task }) => {
-  const { cli, queues } = setUp(task, 'a');
+  const { cli, queues } = cliAndQueues(task, 'a');
   const text = (crons: string) =>
     `queues:\n  a:\n    x:\n      dialect: quartz\n      crons: [${crons}]\n      tz: Europe/London\n      missed: skip\n`;
   const file = cli.file('f.yaml', text("'0 0 12 ? * 2', '0 0 0/2 * * ?'"));
@@ -151,7 +133,7 @@ describe('a file that is not right is refused whole', () => {
   };
 
   test('each problem with its line; nothing is written', async ({ task }) => {
-    const { cli, queues } = setUp(task, 'a');
+    const { cli, queues } = cliAndQueues(task, 'a');
     const stderr = await problemsOf(
       cli,
       [
@@ -244,7 +226,7 @@ describe('a file that is not right is refused whole', () => {
 
 describe('export', () => {
   test('YAML that apply takes back unchanged, here and in another namespace', async ({ task }) => {
-    const { cli, queues } = setUp(task, 'reports', 'health');
+    const { cli, queues } = cliAndQueues(task, 'reports', 'health');
     const [reports, health] = queues as [Queue, Queue];
     await cli.text('apply', '-f', cli.file('schedules.yaml', EXAMPLE), '--yes');
     await reports.schedules.upsert(
@@ -294,7 +276,7 @@ describe('export', () => {
   });
 
   test('one queue only, and an empty namespace', async ({ task }) => {
-    const { cli, queues } = setUp(task, 'a', 'b');
+    const { cli, queues } = cliAndQueues(task, 'a', 'b');
     expect(await cli.text('export')).toContain('queues: {}');
     for (const queue of queues) await queue.schedules.upsert('x', { every: '1h', missed: 'skip' });
     expect(await cli.text('export', '--queue', 'a')).toMatch(/queues:\n {2}a:\n {4}x:\n/);
@@ -303,7 +285,7 @@ describe('export', () => {
   });
 
   test('a crontab that import takes back', async ({ task }) => {
-    const { cli } = setUp(task);
+    const { cli } = cliAndQueues(task);
     const text = readData('corpus/crontabs/10-nightly-staggered.crontab');
     await cli.text('import', 'crontab', cli.file('t', text), '--yes');
     const crontab = await cli.text('export', 'crontab', '--format', 'crontab');
@@ -315,7 +297,7 @@ describe('export', () => {
   });
 
   test('back into BullMQ: shown, then moved', async ({ task }) => {
-    const { cli, queues } = setUp(task, 'q');
+    const { cli, queues } = cliAndQueues(task, 'q');
     const [queue] = queues;
     await queue.schedules.upsert('nightly', {
       cron: '30 2 * * *',

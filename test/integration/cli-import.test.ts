@@ -5,7 +5,7 @@ import { bullmqPair } from '../support/bullmq-pair.js';
 import { onCleanup } from '../support/cleanup.js';
 import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
 import { readCsv, readData } from '../unit/domain/corpus.js';
-import { InProcessCli } from './cli-in-process.js';
+import { InProcessCli, idsOf } from './cli-in-process.js';
 
 const HOUR = 3_600_000;
 
@@ -14,12 +14,6 @@ function setUp(task: { name: string }, queueName: string) {
   const queue = new Queue(queueName, { connection: sharedRedisUrl(), prefix: cli.prefix });
   onCleanup('queue', () => queue.close());
   return { cli, queue };
-}
-
-async function idsOf(queue: Queue): Promise<string[]> {
-  const ids: string[] = [];
-  for await (const { id } of queue.schedules.list()) ids.push(id);
-  return ids.sort();
 }
 
 /** Every key that the command line may have written; BullMQ’s note in its queue is the test’s own. */

@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { vi } from 'vitest';
 import { run } from '../../src/cli/program.js';
+import { Queue } from '../../src/index.js';
 import { onCleanup } from '../support/cleanup.js';
-import { sharedRedisUrl } from '../support/namespace.js';
+import { namespaceFor, sharedRedisUrl } from '../support/namespace.js';
 
 export interface CliOutcome {
   code: number;
@@ -59,4 +60,22 @@ export class InProcessCli {
   async json<T = Record<string, unknown>>(...args: string[]): Promise<T> {
     return JSON.parse(await this.text(...args, '--json')) as T;
   }
+}
+
+/** A command line, and the queues of these names in its namespace. */
+export function cliAndQueues(task: { name: string }, ...names: string[]) {
+  const cli = new InProcessCli(namespaceFor(task));
+  const queues = names.map((name) => {
+    const queue = new Queue(name, { connection: sharedRedisUrl(), prefix: cli.prefix });
+    onCleanup(`queue ${name}`, () => queue.close());
+    return queue;
+  });
+  return { cli, queues: queues as [Queue, ...Queue[]] };
+}
+
+/** The ids of a queue's schedules, sorted. */
+export async function idsOf(queue: Queue): Promise<string[]> {
+  const ids: string[] = [];
+  for await (const { id } of queue.schedules.list()) ids.push(id);
+  return ids.sort();
 }
